@@ -65,6 +65,9 @@ def weights(*shape: int) -> Tensor:
 
 
 def test_long_work_is_told(monkeypatch, capsys, folder):
+    monkeypatch.setattr(background, "_MANY_LINES", 1000)
+    jit(lambda x: ndl.tanh(x) - 1)(ndl.ones(7))
+    assert capsys.readouterr() == ("", "")
     monkeypatch.setattr(background, "_MANY_LINES", 5)
     f = jit(lambda x: ndl.tanh(x) + len("a function of its own"))
     program = f.program_for(ndl.ones(7))
@@ -82,18 +85,13 @@ def test_long_work_is_told(monkeypatch, capsys, folder):
     assert capsys.readouterr() == ("", "")
 
 
-def test_short_work_is_not_told(monkeypatch, capsys):
-    monkeypatch.setattr(background, "_MANY_LINES", 1000)
-    jit(lambda x: ndl.tanh(x) - 1)(ndl.ones(7))
-    assert capsys.readouterr() == ("", "")
-
-
 # Until it is ready
 
 
 def test_it_runs_as_it_is_until_the_program_is_ready(gate):
     g, x = in_background(double(weights(3))), ndl.ones(3)
     first, second = g(x), g(x)
+    assert "def step" in g.source
     gate.is_ready = True
     third, fourth = g(x), g(x)
     assert [*map(ran_as_it_is, (first, second, third, fourth))] == [True, True, False, False]
@@ -203,31 +201,11 @@ def test_what_cannot_be_compiled_is_told_once(gate):
         np.testing.assert_array_equal(g(ndl.ones(3)).numpy(), expected)
 
 
-def test_a_decorated_function_shows_its_source_before_it_is_ready(gate):
-    g = in_background(double(weights(3)))
-    g(ndl.ones(3))
-    assert "def step" in g.source
-
-
 # Who compiles
 
 
 def dispatchers(compiled) -> list:
     return [kernel for program in compiled._programs for kernel in program.compiled.values()]
-
-
-def test_another_process_compiles_and_this_one_reads(folder):
-    w = weights(3)
-    g, x = jit(double(w), background=True), ndl.ones(3)
-    assert ran_as_it_is(g(x))
-    g.wait()
-    (kernel,) = dispatchers(g)
-    assert sum(kernel.stats.cache_hits.values()) == 1
-    assert not kernel.stats.cache_misses
-    result = g(x)
-    assert not ran_as_it_is(result)
-    np.testing.assert_array_equal(result.numpy(), 2 * w.numpy())
-    assert len(kernel.overloads) == 1  # the types were those of the call
 
 
 def test_another_process_that_ends_before_its_time(folder, monkeypatch):
@@ -280,6 +258,10 @@ def test_a_program_that_is_gone_is_not_compiled(monkeypatch):
     assert kept.is_ready
 
 
+def plain():
+    return double(weights(3)), (ndl.ones(3),)
+
+
 def adam_step():
     one = side(optim.Adam, lr=0.1, dropout=0.5)
     x, y = batches()
@@ -293,22 +275,23 @@ def over_threads():
 
 def of_numpy():
     table = np.arange(12, dtype="float64").reshape(4, 3)
-    table.flags.writeable = False
     w = weights(3)
     return lambda x, n: (Tensor(table, dtype="float32") * w * x) ** 2 + n, (np.ones(3), 3)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("make", [adam_step, over_threads, of_numpy])
-def test_the_types_are_those_of_the_call(make, folder):
+@pytest.mark.parametrize(
+    "make", [plain, *[pytest.param(x, marks=pytest.mark.slow) for x in (adam_step, over_threads, of_numpy)]]
+)
+def test_another_process_compiles_and_this_one_reads(make, folder):
     f, arguments = make()
     g = jit(f, background=True)
-    g(*arguments)
+    assert ran_as_it_is(g(*arguments))
     g(*arguments)  # Adam has made its state in the first
     g.wait()
-    g(*arguments)
+    assert not ran_as_it_is(g(*arguments))
     for kernel in dispatchers(g):
-        assert len(kernel.overloads) == 1
+        assert len(kernel.overloads) == 1  # the types were those of the call
+        assert kernel.stats.cache_hits
         assert not kernel.stats.cache_misses
 
 
