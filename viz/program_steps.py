@@ -26,7 +26,7 @@ from needle.compiler.lower import Call, Nest, in_order, pending_in
 from needle.compiler.names import Names, letter_of, words_of, wrapped
 from needle.compiler.numpy_program import NumpyProgram
 from needle.compiler.program import Program
-from needle.compiler.schedule import Loop, LoopSchedule, contract, with_fused_loops
+from needle.compiler.schedule import Loop, LoopSchedule, contract, paths, with_fused_loops
 from needle.compiler.simplify import PASSES, cut
 from needle.compiler.stand_ins import Number
 from needle.compiler.trace import Constant
@@ -94,7 +94,7 @@ class _Passes:
         plan = with_fused_loops(steps, self.schedule_type)
         words = "Statements, and the loops of each, are put in the order in which they can share loops."
         self.look("order", words, plan)
-        placed = list(_placed(plan.segments))
+        placed = _placed(plan)
         fused: list[Loop] = []
         for loop in dict.fromkeys(loop for _, around in placed for loop in around):
             depths = [around.index(loop) for _, around in placed if loop in around]
@@ -107,7 +107,7 @@ class _Passes:
 
     def look(self: Any, name: str, words: str, plan: LoopSchedule, fused: Sequence[Loop] = ()) -> None:
         """Write the program down as it is now. Neighbours share those of their loops that are `fused`."""
-        placed = list(_placed(plan.segments))
+        placed = _placed(plan)
         _, kinds = used_by(step for step, _ in placed if isinstance(step, Nest))
         numbers = {text: (self.formulas.get(text, text), kind) for text, kind in kinds.items()}
         writer = PlainWriter(plan, numbers)
@@ -151,17 +151,9 @@ def _said(run: Any) -> tuple[str, str]:
     return run.__name__.strip("_").replace("_", " "), run.__doc__.partition("\n")[0]
 
 
-def _placed(
-    parts: Iterable[Any], around: tuple[Loop, ...] = ()
-) -> Iterator[tuple[Nest | Call, Sequence[Loop]]]:
-    """The statements in parts of a schedule, each with the loops around it."""
-    for part in parts:
-        if isinstance(part, Loop):
-            yield from _placed(part.body, (*around, part))
-        elif isinstance(part, list):
-            yield from _placed(part, around)
-        else:
-            yield part, around
+def _placed(plan: LoopSchedule) -> list[tuple[Any, tuple[Loop, ...]]]:
+    """The statements of a schedule, each with the loops around it."""
+    return [x for part in plan.segments for x in paths(part if isinstance(part, list) else [part])]
 
 
 def _constant(x: Any) -> str:
@@ -215,11 +207,9 @@ def compared(old: list[Written], new: list[Written]) -> Iterator[Line]:
                 yield from [Line("~", text, x) for (x, _), (text, _) in zip(before, now, strict=True)]
                 continue
             for text, key in now:
-                same = [_operator(x) is _operator(key) for _, x in before]
-                stop = len(same) - same[::-1].index(True) if any(same) else 0
-                yield from [Line("−", x) for x, _ in before[:stop]]
+                while any(_operator(x) is _operator(key) for _, x in before):
+                    yield Line("−", before.pop(0)[0])
                 yield Line("+", text)
-                before = before[stop:]
             yield from [Line("−", text) for text, _ in before]
 
 

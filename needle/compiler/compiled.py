@@ -100,7 +100,7 @@ def jit(
     inner = getattr(function, "__func__", function)  # of a method, too
     known = inner.options if isinstance(inner, Compiled) else ((), False, False)
     given = (static, debug, background)
-    options = tuple([old if new is None else new for old, new in zip(known, given, strict=True)])
+    options: Any = tuple([old if new is None else new for old, new in zip(known, given, strict=True)])
     if isinstance(inner, Compiled):
         if inner is function and options == known:
             return function

@@ -43,7 +43,7 @@ from ..graph import Spec
 from ..modes import GRAD, SCOPE, mode
 from ..nn.module import Module
 from .lower import Call
-from .structures import PLAIN, Fixed, Leaf, mapped
+from .structures import PLAIN, Fixed, Leaf, mapped, with_items
 from .trace import Input
 
 #: What a call returns if the program does not fit: the caller looks for another one, or traces again.
@@ -84,7 +84,12 @@ class Host:
         self.names |= {"__program": proxy(program)}  # a program that is dropped is gone at once
         self.names |= {"__kept": program.kept, "__kernels": program.kernels, "__owned": program.owned}
         self.names |= {"__mode": mode.get, "__lock": program.lock, "__repeat": dict.fromkeys}
-        self.names |= {"__tensor": Tensor, "__host_array": np.ndarray, "__number": _number}
+        self.names |= {
+            "__tensor": Tensor,
+            "__host_array": np.ndarray,
+            "__number": _number,
+            "__with_items": with_items,
+        }
         self._leaves: list[str] = []
         self.arrays: dict[str, str] = {name: f"__kept[{name!r}]" for name in program.kept}
         collecting = self._collecting()
@@ -297,10 +302,9 @@ class Host:
         """What makes a part of what the function returns; `places` are those of what it computed."""
         if type(x) is Leaf:
             return places[x]
-        if type(x) is dict:
-            return (
-                f"{{{', '.join([f'{self.named(key)}: {self._result(y, places)}' for key, y in x.items()])}}}"
-            )
+        if isinstance(x, dict):
+            items = ", ".join([f"{self.named(key)}: {self._result(y, places)}" for key, y in x.items()])
+            return f"{{{items}}}" if type(x) is dict else f"__with_items({self.named(x)}, {{{items}}})"
         if isinstance(x, (list, tuple)):
             items = ", ".join([self._result(y, places) for y in x])
             if type(x) is list:

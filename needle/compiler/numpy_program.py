@@ -1,6 +1,7 @@
 """Compiled programs on `cpu_numpy`: straight-line NumPy, as `numpy_source.py` writes it.
 
-Nothing is compiled here, so the first call is as fast as the others, and it runs where there is no Numba.
+Numba compiles nothing here, so a program is ready as soon as its function is traced. `scan` calls it for one
+step after the other.
 """
 
 from __future__ import annotations
@@ -37,14 +38,13 @@ class NumpyProgram(Program):
     def _place(self) -> None:
         used = self._name()
         self._runs = [[*run] for _, run in groupby(self.nests, key=lambda x: isinstance(x, Call) and id(x))]
-        users: Counter[Buffer] = Counter()  # in how many of these runs
-        for run in self._runs:
-            users.update({buffer for step in run for buffer in (*step.read, *step.written)})
+        buffers = [{x for step in run for x in (*step.read, *step.written)} for run in self._runs]
+        users = Counter(x for run in buffers for x in run)
         of_calls = {x for step in self.nests if isinstance(step, Call) for x in (*step.read, *step.written)}
-        from_outside = {x for x, _ in (*self.inputs, *self.draws, *self.results)}
         states = {x for _, x in self.states}
-        kept = [x for x in used if x in states or ((users[x] > 1 or x in of_calls) and x not in from_outside)]
-        kept = [x for x in kept if x.data is None and not x.is_iota]
+        shared = {x for x in used if users[x] > 1} | of_calls | states
+        shared -= {x for x, _ in (*self.inputs, *self.draws, *self.results)} - states
+        kept = [x for x in used if x in shared and x.data is None and not x.is_iota]
         self._constants = [x for x in used if x.data is not None]
         self._places = {x: (x.name, 0) for x in kept}
         self._storage = {x.name: np.zeros(x.size, x.dtype) for x in kept}
@@ -72,6 +72,16 @@ class NumpyProgram(Program):
                 self.call(part, arrays)
             elif status := part(arrays):
                 self.failed(part, status, arrays)
+
+    def compute_steps(self, arrays: dict[str, Any], numbers: list[list[Any]]) -> None:
+        """Compute one step after the other, for `scan`; the arrays are those of all steps."""
+        for s, of_step in enumerate(numbers):
+            own = {name: arrays[name][size * s :][:size] for name, size in self.sizes_of_step.items()}
+            try:
+                self.compute(arrays | own | dict(zip(self.number_names, of_step, strict=False)))
+            except Exception:
+                self.set_counts(numbers[0], s)  # the steps before count
+                raise
 
     def failed(self, part: Any, status: int, arrays: dict[str, np.ndarray]) -> None:
         """Raise the error of a check."""

@@ -347,11 +347,13 @@ class Writer:
     def _check(self, nest: Nest, x: Access) -> str:
         """Return the number of the check if it fails."""
         self.checks.append(nest)
-        test = y = self.view(x, nest.shape)
-        if nest.function == "check":
-            is_whole = f" & ({y} == np.trunc({y}))" * (x.buffer.dtype.kind == "f")
-            test = f"(({nest.reads[1]} <= {y}) & ({y} < {nest.reads[2]}){is_whole})"
-        return f"if not {test}.all(): return {len(self.checks)}"
+        y = self.view(x, nest.shape)
+        if nest.function == "check_not_zero":
+            return f"if not {y}.all(): return {len(self.checks)}"
+        test = f"{nest.reads[1]} <= {y}.min() <= {y}.max() < {nest.reads[2]}"
+        if x.buffer.dtype.kind == "f":
+            test = f"({test} and ({y} == np.trunc({y})).all())"
+        return f"if not {test}: return {len(self.checks)}"
 
     def _operand(self, x: Any, nest: Nest) -> str:
         dtype = nest.out.buffer.dtype

@@ -1,9 +1,9 @@
-"""`scan`: a step of training over many batches, in one call of machine code.
+"""`scan`: a step of training over many batches, in one call.
 
 A call of a compiled step takes a few microseconds before and after the computation: it asks whether the
-program still fits, and makes Tensors of the results. For a small network that is more than the computation.
-Between two steps of a training nothing changes but what the step itself changes. So one function calls the
-step for each batch, and asks once.
+program still fits, and makes Tensors of the results. For a small network, that is more than the computation.
+Between two steps of a training, nothing changes but what the step itself changes. So `scan` asks once, and
+then takes all steps: in machine code by a compiled loop, elsewhere one after the other.
 """
 
 from __future__ import annotations
@@ -69,12 +69,11 @@ def scan(step: Callable, *batches: Any) -> Any:
     done = 0
     while done < count:
         loop = _loop(compiled, batches, done)
-        length = 1 if loop is None else count - done
         if loop is None:
-            found = mapped(_alone, compiled(*[_slice(x, done) for x in batches]))
+            steps, found = None, compiled(*[_slice(x, done) for x in batches])
         else:
-            found = loop.run([x[done:] for x in batches], length)
-        parts.append(mapped(functools.partial(_stacked, length), found))
+            steps, found = count - done, loop.run([x[done:] for x in batches], count - done)
+        parts.append(mapped(functools.partial(_stacked, steps), found))
         form, before = (mapped(_form, part) for part in (parts[-1], parts[0]))
         if form != before:
             raise ValueError(
@@ -82,8 +81,8 @@ def scan(step: Callable, *batches: Any) -> Any:
                 "numbers are shapes of Tensors. Results are stacked, so they need the same shapes and the "
                 "same structure; what is neither Tensor nor number must be the same in all steps"
             )
-        done += length
-    return parts[0] if len(parts) == 1 else _joined(parts)
+        done += steps or 1
+    return parts[0] if len(parts) == 1 else _one_after_the_other(parts)
 
 
 def scan_is_ready(step: Compiled, *batches: Any) -> bool:
@@ -94,8 +93,8 @@ def scan_is_ready(step: Compiled, *batches: Any) -> bool:
     return _loop(step, batches, 0) is not None
 
 
-def _loop(step: Compiled, batches: tuple, done: int) -> _Scan | _ScanOnGpu | None:
-    """The compiled loop from batch number `done` on.
+def _loop(step: Compiled, batches: tuple, done: int) -> _Scan | _StepByStep | None:
+    """The loop from batch number `done` on.
 
     None if there is none yet: an optimiser makes its state first, or it is compiled in the background.
     """
@@ -103,7 +102,7 @@ def _loop(step: Compiled, batches: tuple, done: int) -> _Scan | _ScanOnGpu | Non
     if program is None or step.debug or not _can_scan(program):
         return None
     if program.scan is None:
-        program.scan = (_ScanOnGpu if program.on_gpu else _Scan)(program)
+        program.scan = (_StepByStep if program.is_ready_at_once else _Scan)(program)
     return program.scan if step.may_call(program.scan) else None
 
 
@@ -125,14 +124,12 @@ def _slice(batches: Any, i: int) -> Any:
     return batches[i].detach() if isinstance(batches, Tensor) else batches[i]
 
 
-def _alone(x: Any, _: str) -> Any:
-    """What one step returns, as the result of a scan over this step alone."""
-    return _tensor(x.numpy()[None], x.device) if isinstance(x, Tensor) else x
-
-
-def _stacked(count: int, x: Any, _: str) -> Any:
-    """What `count` steps return: a number stands for all of them."""
-    return _tensor(np.full(count, x)) if isinstance(x, (bool, int, float, np.number, np.bool_)) else x
+def _stacked(steps: int | None, x: Any, _: str) -> Any:
+    """What so many steps returned, with a first axis that counts them; what one step returned, if None."""
+    if isinstance(x, Tensor):
+        return x if steps else _tensor(x.numpy()[None], x.device)
+    is_number = isinstance(x, (bool, int, float, np.number, np.bool_))  # it stands for all steps
+    return _tensor(np.full(steps or 1, x)) if is_number else x
 
 
 def _form(x: Any, _: str) -> Any:
@@ -140,7 +137,7 @@ def _form(x: Any, _: str) -> Any:
     return x.shape[1:] if isinstance(x, Tensor) else x
 
 
-def _joined(parts: list[Any]) -> Any:
+def _one_after_the_other(parts: list[Any]) -> Any:
     """Results of one form as one, along the first axis."""
     columns = zip(*map(leaves_of, parts), strict=True)
 
@@ -161,7 +158,7 @@ def _can_scan(program: Program) -> bool:
     """Whether the program is a single function, all of whose numbers are known before the first step."""
     parts, found = program.parts, program.trace
     is_one = len(parts) == 1 and isinstance(parts[0], Part) and parts[0].length is None
-    if not (is_one or program.on_gpu):
+    if not (is_one or program.is_ready_at_once):
         return False  # several functions, or threads share its iterations
     if program.bound or program.returned_numbers:
         return False  # it writes its batch, which is another Tensor in each step
@@ -171,14 +168,36 @@ def _can_scan(program: Program) -> bool:
     return all(kind != "leaf" for kind, *_ in found.numbers.values())
 
 
-class _Scan:
-    """The loop around the step of a program."""
+class _StepByStep:
+    """The steps of a program that computes one after the other by itself: on a GPU, and on `cpu_numpy`."""
+
+    is_ready_at_once = True
+    begun: Task | None = None  # what compiles it in the background
+
+    def __init__(self, program: Any):
+        self.program = program
+
+    def run(self, batches: list[Any], count: int) -> Any:
+        """Compute the step for each batch, without a question between two of them."""
+        program = self.program
+        with one_at_a_time, program.lock:
+            arrays, storage, numbers = program.collected_for_steps(batches, count)
+            self.compute(arrays, numbers)
+            program.set_counts(numbers[0], count)
+            return program.finish_steps(storage, batches, count)
+
+    def compute(self, arrays: dict[str, Any], numbers: list[list[Any]]) -> None:
+        """Compute all steps, from the arrays of all and the numbers of each."""
+        self.program.compute_steps(arrays, numbers)
+
+
+class _Scan(_StepByStep):
+    """The steps of a program in machine code: a compiled loop calls its function."""
 
     is_ready_at_once = False
 
     def __init__(self, program: Program):
-        self.program = program
-        self.begun: Task | None = None
+        super().__init__(program)
         self.part: Part = program.parts[0]  # type: ignore[assignment]
         part, sizes = self.part, program.sizes_of_step
         given = {name: f"part({name}, {size} * s, {size})" for name, size in sizes.items()}
@@ -208,8 +227,9 @@ class _Scan:
     def task(self) -> Task:
         """What compiles it in the background, together with the step; it begins when it is asked for.
 
-        The loop's machine code has a copy of the step, which may round in other places: the linker takes the
-        step itself if that is there first. So it always is, and a loop does what single calls do.
+        The loop's machine code has a copy of the step, which may round in other places. But the linker takes
+        the step itself if that is there first. So the step is always compiled first, and a loop computes the
+        same as single calls.
         """
         if self.begun is None:
             loop: tuple = self.source, [], "scan", self.part.source, self._types
@@ -218,37 +238,15 @@ class _Scan:
             )
         return self.begun
 
-    def run(self, batches: list[Any], count: int) -> Any:
-        """Call the step for each batch."""
+    def compute(self, arrays: dict[str, Any], numbers: list[list[Any]]) -> None:
+        """Compute all steps in one call; if a check fails, the steps before it count."""
         program, part = self.program, self.part
-        with one_at_a_time, program.lock:
-            arrays, storage, numbers = program.collected_for_steps(batches, count)
-            for i, name in enumerate(program.number_names):
-                arrays[name] = np.array([x[i] for x in numbers], part.arguments.get(name))
-            status = self._kernel(count, *[arrays[name] for name in part.arguments])
-            done, failed = divmod(status, len(part.checks) + 1) if status else (count, 0)
+        for i, name in enumerate(program.number_names):
+            arrays[name] = np.array([x[i] for x in numbers], part.arguments.get(name))
+        status = self._kernel(len(numbers), *[arrays[name] for name in part.arguments])
+        if status:
+            done, failed = divmod(status, len(part.checks) + 1)
             program.set_counts(numbers[0], done)
-            if status:
-                for name, size in program.sizes_of_step.items():
-                    arrays[name] = arrays[name][size * done :][:size]
-                program.failed(part, failed, arrays)
-            return program.finish_steps(storage, batches, count)
-
-
-class _ScanOnGpu:
-    """The loop around the step of a program on a GPU: the host starts one step after the other."""
-
-    is_ready_at_once = True
-    begun: Task | None = None  # nothing is compiled for it in the background
-
-    def __init__(self, program: Any):
-        self.program = program
-
-    def run(self, batches: list[Any], count: int) -> Any:
-        """Compute the step for each batch, without a question between two of them."""
-        program = self.program
-        with one_at_a_time, program.lock:
-            arrays, storage, numbers = program.collected_for_steps(batches, count)
-            program.compute_steps(arrays, numbers)
-            program.set_counts(numbers[0], count)
-            return program.finish_steps(storage, batches, count)
+            for name, size in program.sizes_of_step.items():
+                arrays[name] = arrays[name][size * done :][:size]
+            program.failed(part, failed, arrays)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 
 import needle.compiler
 from needle.autograd import Tensor
-from needle.compiler import Compiled
+from needle.compiler import Compiled, background, runtime
 from needle.compiler.host import AGAIN
 from needle.compiler.program import Program
 
@@ -52,6 +55,26 @@ def _no_program_that_fits_refuses(monkeypatch):
         return result
 
     monkeypatch.setattr(Program, "run", running)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Iterator[Path]:
+    """Where this test's programs are kept. Nothing is loaded yet, and no other process compiles."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(runtime, "_loaded", {})
+    pools: dict = {}
+    monkeypatch.setattr(background, "_pools", pools)
+    yield tmp_path
+    for pool in pools.values():
+        pool.shutdown()
+
+
+def in_threads(*work: Callable) -> None:
+    """Run functions, each in a thread of its own, and wait for all of them."""
+    pool = ThreadPoolExecutor(len(work))
+    for begun in [pool.submit(f) for f in work]:
+        begun.result(60)
 
 
 def count_of(compiled: Any) -> int:

@@ -8,14 +8,11 @@ import os
 import re
 import subprocess
 import sys
-import threading
 import warnings
-from collections.abc import Iterator
 from concurrent.futures import Future
-from pathlib import Path
+from functools import partial
 from types import SimpleNamespace
 
-import numba
 import numpy as np
 import pytest
 
@@ -26,7 +23,7 @@ from needle.compiler import CannotTrace, background
 from needle.compiler.background import Task
 from needle.compiler.program import Program
 
-from .conftest import assert_close, count_of
+from .conftest import assert_close, count_of, in_threads
 from .conftest import jit as plain_jit
 from .test_scan import STEPS, batches, side
 
@@ -68,6 +65,9 @@ def weights(*shape: int) -> Tensor:
 
 
 def test_long_work_is_told(monkeypatch, capsys, folder):
+    monkeypatch.setattr(background, "_MANY_LINES", 1000)
+    jit(lambda x: ndl.tanh(x) - 1)(ndl.ones(7))
+    assert capsys.readouterr() == ("", "")
     monkeypatch.setattr(background, "_MANY_LINES", 5)
     f = jit(lambda x: ndl.tanh(x) + len("a function of its own"))
     program = f.program_for(ndl.ones(7))
@@ -85,18 +85,13 @@ def test_long_work_is_told(monkeypatch, capsys, folder):
     assert capsys.readouterr() == ("", "")
 
 
-def test_short_work_is_not_told(monkeypatch, capsys):
-    monkeypatch.setattr(background, "_MANY_LINES", 1000)
-    jit(lambda x: ndl.tanh(x) - 1)(ndl.ones(7))
-    assert capsys.readouterr() == ("", "")
-
-
 # Until it is ready
 
 
 def test_it_runs_as_it_is_until_the_program_is_ready(gate):
     g, x = in_background(double(weights(3))), ndl.ones(3)
     first, second = g(x), g(x)
+    assert "def step" in g.source
     gate.is_ready = True
     third, fourth = g(x), g(x)
     assert [*map(ran_as_it_is, (first, second, third, fourth))] == [True, True, False, False]
@@ -177,11 +172,7 @@ def test_threads_that_write(gate):
             gate.is_ready = gate.is_ready or number > 20
             g(one)
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(*[work] * 4)
     assert p.numpy().tolist() == [240] * 3
 
 
@@ -195,11 +186,7 @@ def test_a_thread_may_run_the_function_while_another_traces_it(gate):
             if abs(g(x).item() - n * w.numpy().sum()) > 1e-4:
                 wrong.append(n)
 
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(2, 8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(*[partial(work, n) for n in range(2, 8)])
     assert wrong == []
 
 
@@ -214,43 +201,11 @@ def test_what_cannot_be_compiled_is_told_once(gate):
         np.testing.assert_array_equal(g(ndl.ones(3)).numpy(), expected)
 
 
-def test_a_decorated_function_shows_its_source_before_it_is_ready(gate):
-    g = in_background(double(weights(3)))
-    g(ndl.ones(3))
-    assert "def step" in g.source
-
-
 # Who compiles
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch) -> Iterator[Path]:
-    """Where this test's programs are kept."""
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
-    pools: dict = {}  # the process of other tests would write elsewhere
-    monkeypatch.setattr(background, "_pools", pools)
-    yield tmp_path
-    for pool in pools.values():
-        pool.shutdown()
 
 
 def dispatchers(compiled) -> list:
     return [kernel for program in compiled._programs for kernel in program.compiled.values()]
-
-
-def test_another_process_compiles_and_this_one_reads(folder):
-    w = weights(3)
-    g, x = jit(double(w), background=True), ndl.ones(3)
-    assert ran_as_it_is(g(x))
-    g.wait()
-    (kernel,) = dispatchers(g)
-    assert sum(kernel.stats.cache_hits.values()) == 1
-    assert not kernel.stats.cache_misses
-    result = g(x)
-    assert not ran_as_it_is(result)
-    np.testing.assert_array_equal(result.numpy(), 2 * w.numpy())
-    assert len(kernel.overloads) == 1  # the types were those of the call
 
 
 def test_another_process_that_ends_before_its_time(folder, monkeypatch):
@@ -303,6 +258,10 @@ def test_a_program_that_is_gone_is_not_compiled(monkeypatch):
     assert kept.is_ready
 
 
+def plain():
+    return double(weights(3)), (ndl.ones(3),)
+
+
 def adam_step():
     one = side(optim.Adam, lr=0.1, dropout=0.5)
     x, y = batches()
@@ -316,22 +275,23 @@ def over_threads():
 
 def of_numpy():
     table = np.arange(12, dtype="float64").reshape(4, 3)
-    table.flags.writeable = False
     w = weights(3)
     return lambda x, n: (Tensor(table, dtype="float32") * w * x) ** 2 + n, (np.ones(3), 3)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("make", [adam_step, over_threads, of_numpy])
-def test_the_types_are_those_of_the_call(make, folder):
+@pytest.mark.parametrize(
+    "make", [plain, *[pytest.param(x, marks=pytest.mark.slow) for x in (adam_step, over_threads, of_numpy)]]
+)
+def test_another_process_compiles_and_this_one_reads(make, folder):
     f, arguments = make()
     g = jit(f, background=True)
-    g(*arguments)
+    assert ran_as_it_is(g(*arguments))
     g(*arguments)  # Adam has made its state in the first
     g.wait()
-    g(*arguments)
+    assert not ran_as_it_is(g(*arguments))
     for kernel in dispatchers(g):
-        assert len(kernel.overloads) == 1
+        assert len(kernel.overloads) == 1  # the types were those of the call
+        assert kernel.stats.cache_hits
         assert not kernel.stats.cache_misses
 
 

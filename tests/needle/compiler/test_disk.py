@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numba
 import numpy as np
 import pytest
 
@@ -40,15 +39,6 @@ def hits(compiled) -> int:
     """How many parts of its programs were read from disk."""
     kernels = [k for p in compiled._programs for k in p.compiled.values()]
     return sum(sum(kernel.stats.cache_hits.values()) for kernel in kernels)
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch) -> Path:
-    """Where this test's programs are kept."""
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(runtime, "_loaded", {})
-    return tmp_path
 
 
 def in_another_process(folder: Path, *names: str) -> list[tuple[str, float, int]]:

@@ -6,6 +6,7 @@ Most of it is compiled by Numba, so the functions are few and small.
 from __future__ import annotations
 
 from collections import namedtuple
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,23 +25,30 @@ from .conftest import assert_close
 STEPS = 6
 
 
-def batches(seed: int = 0) -> tuple[Tensor, Tensor]:
+@pytest.fixture(params=["cpu", "cpu_numpy"])
+def device(request) -> Any:
+    """Where one call takes all steps: in machine code, or one after the other."""
+    return getattr(ndl, request.param)()
+
+
+def batches(seed: int = 0, device: Any = None) -> tuple[Tensor, Tensor]:
     rng = np.random.default_rng(seed)
-    x = Tensor(rng.normal(size=(STEPS, 4, 2)), requires_grad=False)
-    return x, Tensor(rng.integers(0, 2, (STEPS, 4)), requires_grad=False)
+    x, y = rng.normal(size=(STEPS, 4, 2)), rng.integers(0, 2, (STEPS, 4))
+    return tuple(Tensor(numbers, device=device, requires_grad=False) for numbers in (x, y))  # type: ignore
 
 
 def side(make: Any = optim.SGD, **options: Any) -> SmallTraining:
     return SmallTraining(make, sizes=(2, 3, 2), **options)
 
 
-def assert_scan_is_a_loop(make: Any, times: int = 2, tolerance: float = 1e-4) -> None:
-    ours, theirs = make(), make()
-    for seed in range(times):
-        x, y = batches(seed)
+def assert_scan_is_a_loop(make: Any, device: Any = None, tolerance: float = 1e-4) -> None:
+    ours, theirs = make(device=device), make(device=device)
+    for seed in range(2):
+        x, y = batches(seed, device)
         losses = ndl.scan(ours.step, x, y)
         expected = [theirs.step(a, b).numpy() for a, b in zip(x, y, strict=True)]
         assert losses.shape == (STEPS,)
+        assert losses.device == x.device
         assert_close(losses.numpy(), np.stack(expected), tolerance, least=0.1)
         found, right = ours.state(), theirs.state()
         assert found.keys() == right.keys()
@@ -50,19 +58,13 @@ def assert_scan_is_a_loop(make: Any, times: int = 2, tolerance: float = 1e-4) ->
         assert type(ours.optimizer._updates[p]) is int
 
 
-def test_training():
-    assert_scan_is_a_loop(side)
+def test_training(device):
+    assert_scan_is_a_loop(side, device)
 
 
-def test_a_tensor_that_the_step_finds_by_its_name():
-    factor, (x, _) = Tensor([1.0, 2.0], requires_grad=False), batches()
-    totals = ndl.scan(lambda x: (x * factor).sum(), x)
-    assert_close(totals.numpy(), (x.numpy() * [1, 2]).sum((1, 2)), 1e-5)
-
-
-def test_a_count_of_steps_and_random_numbers():
+def test_a_count_of_steps_and_random_numbers(device):
     """Adam's formula depends on how many steps there were."""
-    assert_scan_is_a_loop(lambda: side(optim.Adam, lr=0.1, dropout=0.5))
+    assert_scan_is_a_loop(partial(side, optim.Adam, lr=0.1, dropout=0.5), device)
 
 
 class Twice(SmallTraining):
@@ -73,7 +75,7 @@ class Twice(SmallTraining):
 
 @pytest.mark.slow
 def test_two_updates_in_one_step():
-    assert_scan_is_a_loop(lambda: Twice(optim.Adam, sizes=(2, 3, 2), lr=0.1))
+    assert_scan_is_a_loop(partial(Twice, optim.Adam, sizes=(2, 3, 2), lr=0.1))
 
 
 def test_structures_of_results():
@@ -150,28 +152,25 @@ def test_each_way_stacks_the_same(monkeypatch, way):
     assert text == "text"
 
 
-def test_a_tensor_that_is_returned_as_it_is():
-    """After each step it is in the result as it was then."""
+def test_what_no_loop_can_take():
+    """A Tensor that is returned as it was then after each step, and a step that writes its batch."""
     total, fixed = ndl.zeros(2), ndl.ones(2)
 
-    def step(x):
+    def adds(x):
         total.data = total + x
         return total, fixed
 
-    totals, ones = ndl.scan(jit(step, debug=True), ndl.ones(3, 2))
-    assert totals.numpy().tolist() == [[1, 1], [2, 2], [3, 3]]
-    assert ones.numpy().tolist() == [[1, 1]] * 3
-    assert not _can_scan(jit(step).program_for(ndl.ones(2)))
-
-
-def test_a_step_that_writes_its_batch():
-    def step(x):
+    def writes(x):
         x.data = x * 2
         return x.sum()
 
+    totals, ones = ndl.scan(jit(adds, debug=True), ndl.ones(3, 2))
+    assert totals.numpy().tolist() == [[1, 1], [2, 2], [3, 3]]
+    assert ones.numpy().tolist() == [[1, 1]] * 3
     x = Tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=False)
-    assert ndl.scan(jit(step, debug=True), x).numpy().tolist() == [6, 14]
-    assert not _can_scan(jit(step).program_for(ndl.ones(2)))
+    assert ndl.scan(jit(writes, debug=True), x).numpy().tolist() == [6, 14]
+    for step in (adds, writes):
+        assert not _can_scan(jit(step).program_for(ndl.ones(2)))
 
 
 def test_results_that_cannot_be_stacked():
@@ -232,13 +231,15 @@ def test_products_by_blas():
     np.testing.assert_allclose(results[1], results[0], rtol=1e-4, atol=1e-3)  # sums of 1,600 float32 numbers
 
 
-def test_a_wrong_label_in_the_middle():
+def test_a_wrong_label_in_the_middle(device):
     """Steps before it count, as in a loop."""
-    ours, theirs = side(), side()
-    x, y = batches()
+    ours, theirs = side(optim.Adam, device=device), side(optim.Adam, device=device)
+    x, y = batches(device=device)
+    for one in (ours, theirs):
+        one.step(x[0], y[0])  # makes the optimiser's state
     labels = y.numpy()
     labels[3, 1] = 2
-    wrong = Tensor(labels, requires_grad=False)
+    wrong = Tensor(labels, device=device, requires_grad=False)
     with pytest.raises(IndexError) as ours_says:
         ndl.scan(ours.step, x, wrong)
     for i in range(3):
@@ -260,40 +261,34 @@ def test_a_snapshot_stays():
         np.testing.assert_array_equal(x.numpy(), then[name])
 
 
-def test_what_is_not_lowered():
+def test_what_is_not_lowered(device):
     """The loop runs in Python then."""
 
     def step(x):
         return ndl.argmax(x), x * 2
 
-    x = Tensor(np.random.default_rng(0).normal(size=(3, 4)), requires_grad=False)
+    x = Tensor(np.random.default_rng(0).normal(size=(3, 4)), device=device, requires_grad=False)
     best, twice = ndl.scan(step, x)
     assert best.numpy().tolist() == x.numpy().argmax(1).tolist()
     assert_close(twice.numpy(), 2 * x.numpy())
 
 
-def test_on_the_reference_device():
-    x = Tensor([[1.0, 2.0], [3.0, 4.0]], device=ndl.cpu_numpy(), requires_grad=False)
-    found = ndl.scan(lambda x: x * 2, x)
-    assert found.device == ndl.cpu_numpy()
-    assert found.numpy().tolist() == [[2, 4], [6, 8]]
+@pytest.mark.parametrize(
+    ("batches", "error", "said"),
+    [
+        ([ndl.ones(2, 3), ndl.ones(3, 3)], ValueError, r"scan: needs batches .* got \(2, 3\), \(3, 3\)"),
+        ([ndl.ones(2), [3, 4]], TypeError, "batches that are Tensors .* got list as number 1; .* ndl.Tensor"),
+        ([5], TypeError, "got int as number 0"),
+        ([ndl.ones(), ndl.ones(2)], ValueError, r"whose first axis counts the steps, .* got \(\), \(2,\)"),
+        ([], ValueError, "no batches"),
+        ([ndl.ones(0, 3), ndl.ones(0, 3)], ValueError, "scan"),
+    ],
+)
+def test_batches_that_do_not_fit(batches, error, said):
+    with pytest.raises(error, match=said):
+        ndl.scan(lambda x, y: x + y, *batches)
 
 
-def test_batches_that_do_not_fit():
-    step = lambda x, y: x + y  # noqa: E731
-    with pytest.raises(ValueError, match=r"scan: needs batches .* got \(2, 3\), \(3, 3\)"):
-        ndl.scan(step, ndl.ones(2, 3), ndl.ones(3, 3))
-    with pytest.raises(
-        TypeError, match=r"needs batches that are Tensors .* got list as number 1; .* ndl.Tensor"
-    ):
-        ndl.scan(step, ndl.ones(2), [3, 4])
-    with pytest.raises(TypeError, match="got int as number 0"):
-        ndl.scan(step, 5)
-    with pytest.raises(ValueError, match=r"whose first axis counts the steps, .* got \(\), \(2,\)"):
-        ndl.scan(step, ndl.ones(), ndl.ones(2))
+def test_what_is_no_function():
     with pytest.raises(TypeError, match="jit: needs a function, got 3"):
         ndl.scan(3, ndl.ones(2))
-    with pytest.raises(ValueError, match="no batches"):
-        ndl.scan(step)
-    with pytest.raises(ValueError, match="scan"):
-        ndl.scan(step, ndl.ones(0, 3), ndl.ones(0, 3))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -10,17 +12,38 @@ from needle import nn, optim
 from needle.autograd import Tensor
 from needle.compiler import CannotTrace
 
-from ...training import SmallTraining
+from ...training import SmallTraining, Training
 from .conftest import assert_close, assert_same, assert_same_training, count_of, jit
 
 
-def test_a_step_equals_eager():
-    ours, theirs = SmallTraining(), SmallTraining()
-    step = jit(ours.step)
-    for _ in range(5):
-        assert_same(step(ours.x, ours.y), theirs.step(theirs.x, theirs.y).detach(), 1e-5)
+def nothing(training: SmallTraining, i: int) -> None:
+    pass
+
+
+def assert_trains_alike(
+    make: Callable = SmallTraining,
+    times: int = 4,
+    before: Callable = nothing,
+    step: Callable = SmallTraining.step,
+    programs: int | None = None,
+) -> tuple[SmallTraining, SmallTraining]:
+    """A compiled step and the step as it is do the same, so many `times` with `before` ahead of each."""
+    ours, theirs = make(), make()
+    compiled = jit(lambda x, y: step(ours, x, y))
+    for i in range(times):
+        found = []
+        for training, run in ((ours, compiled), (theirs, lambda x, y: step(theirs, x, y))):
+            before(training, i)
+            found.append(run(training.x, training.y))
+        if found[1] is not None:
+            assert_same(found[0], found[1].detach(), 1e-5)
         assert_same_training(ours, theirs)
-    assert count_of(step) == 1
+    assert programs is None or count_of(compiled) == programs
+    return ours, theirs
+
+
+def test_a_step_equals_eager():
+    assert_trains_alike(programs=1)
 
 
 def test_a_step_that_takes_nothing():
@@ -34,24 +57,19 @@ def test_a_step_that_takes_nothing():
 @pytest.mark.parametrize(
     "make",
     [
-        lambda **k: SmallTraining(optim.SGD, momentum=0.9, **k),
-        lambda **k: SmallTraining(optim.Adam, lr=0.1, **k),
-        lambda **k: SmallTraining(optim.RMSProp, lr=0.1, momentum=0.5, **k),
+        lambda: SmallTraining(optim.SGD, momentum=0.9),
+        lambda: SmallTraining(optim.Adam, lr=0.1),
+        lambda: SmallTraining(optim.RMSProp, lr=0.1, momentum=0.5),
     ],
     ids=["momentum", "Adam", "RMSProp"],
 )
 def test_the_first_step_makes_the_state(make):
-    ours, theirs = make(), make()
-    step = jit(ours.step)
-    for _ in range(4):
-        assert_same(step(ours.x, ours.y), theirs.step(theirs.x, theirs.y).detach(), 1e-5)
-    assert_same_training(ours, theirs)
+    ours, theirs = assert_trains_alike(make, programs=1)
     for p, q in zip(ours.optimizer.params, theirs.optimizer.params, strict=True):
         assert ours.optimizer._updates[p] == theirs.optimizer._updates[q] == 4
         assert type(ours.optimizer._updates[p]) is int
         for name, x in theirs.optimizer.state[q].items():
             assert_close(ours.optimizer.state[p][name].numpy(), x.numpy(), 1e-4)
-    assert count_of(step) == 1
 
 
 def test_eager_and_compiled_steps_may_alternate():
@@ -64,57 +82,45 @@ def test_eager_and_compiled_steps_may_alternate():
 
 
 def test_a_changed_learning_rate_is_not_traced_anew():
-    ours, theirs = SmallTraining(optim.SGD, momentum=0.9), SmallTraining(optim.SGD, momentum=0.9)
-    step = jit(ours.step)
-    step(ours.x, ours.y)
-    theirs.step(theirs.x, theirs.y)
-    for lr in (0.5, 0.1, 1.5, 0.01):
-        ours.optimizer.lr = theirs.optimizer.lr = lr
-        step(ours.x, ours.y)
-        theirs.step(theirs.x, theirs.y)
-        assert_same_training(ours, theirs)
-    assert count_of(step) == 1
+    def before(training, i):
+        training.optimizer.lr = (0.5, 0.5, 0.1, 1.5, 0.01)[i]
+
+    assert_trains_alike(lambda: SmallTraining(optim.SGD, momentum=0.9), 5, before, programs=1)
 
 
-def test_options_of_groups():
-    def make():
-        training = SmallTraining()
-        first, *rest = training.model.parameters()
-        training.optimizer = optim.SGD(
-            [{"params": [first], "lr": 0.2}, {"params": rest, "momentum": 0.5}], lr=1.0
-        )
-        return training
+def with_groups():
+    training = SmallTraining()
+    first, *rest = training.model.parameters()
+    groups = [{"params": [first], "lr": 0.2}, {"params": rest, "momentum": 0.5}]
+    training.optimizer = optim.SGD(groups, lr=1.0)
+    return training
 
-    ours, theirs = make(), make()
-    step = jit(ours.step)
-    for lr in (0.2, 0.4, 0.1):
-        ours.optimizer.groups[0]["lr"] = theirs.optimizer.groups[0]["lr"] = lr
-        step(ours.x, ours.y)
-        theirs.step(theirs.x, theirs.y)
-        assert_same_training(ours, theirs)
+
+@pytest.mark.parametrize("make", [SmallTraining, with_groups])
+def test_an_option_of_a_group(make):
+    """Also one that the group did not have before."""
+
+    def before(training, i):
+        if i:
+            training.optimizer.groups[0]["lr"] = (0.2, 0.4, 0.1)[i - 1]
+
+    assert_trains_alike(make, 4, before)
 
 
 def test_an_option_that_decides_is_traced_anew():
-    ours, theirs = SmallTraining(optim.SGD), SmallTraining(optim.SGD)
-    step = jit(ours.step)
-    for weight_decay in (0.0, 0.1, 0.2, 0.0):
-        ours.optimizer.weight_decay = theirs.optimizer.weight_decay = weight_decay
-        step(ours.x, ours.y)
-        theirs.step(theirs.x, theirs.y)
-        assert_same_training(ours, theirs)
+    def before(training, i):
+        training.optimizer.weight_decay = (0.0, 0.1, 0.2, 0.0)[i]
+
+    assert_trains_alike(before=before)
 
 
 def test_a_schedule():
-    ours, theirs = SmallTraining(lr=1.0), SmallTraining(lr=1.0)
-    schedules = [optim.CosineLR(t.optimizer, 10) for t in (ours, theirs)]
-    step = jit(ours.step)
-    for _ in range(5):
-        step(ours.x, ours.y)
-        theirs.step(theirs.x, theirs.y)
-        for schedule in schedules:
-            schedule.step()
-        assert_same_training(ours, theirs)
-    assert count_of(step) == 1
+    def make():
+        training = SmallTraining(lr=1.0)
+        training.schedule = optim.CosineLR(training.optimizer, 10)
+        return training
+
+    assert_trains_alike(make, before=lambda training, i: i and training.schedule.step(), programs=1)
 
 
 def test_a_snapshot_keeps_its_values():
@@ -147,16 +153,13 @@ def test_a_snapshot_can_be_loaded():
     assert_same_training(ours, theirs)
 
 
+def backward(training: SmallTraining, i: int) -> None:
+    training.loss_of(training.model, training.x, training.y).backward()
+
+
 def test_a_step_with_grads_of_before():
     """The step reads gradients that another call left."""
-    ours, theirs = SmallTraining(), SmallTraining()
-    step = jit(lambda: ours.optimizer.step())
-    for _ in range(3):
-        for training, run in ((ours, step), (theirs, theirs.optimizer.step)):
-            loss = training.loss_of(training.model, training.x, training.y)
-            loss.backward()
-            run()
-        assert_same_training(ours, theirs)
+    assert_trains_alike(before=backward, step=lambda training, x, y: training.optimizer.step())
 
 
 def turns(compiler):
@@ -188,16 +191,13 @@ def test_losses_in_turn_move_what_they_depend_on():
 
 def test_a_gradient_from_before_is_no_reason_for_another_program():
     """Where the function replaces it."""
-    ours, theirs = SmallTraining(), SmallTraining()
-    step = jit(ours.step)
-    for number in range(4):
-        for training, run in ((ours, step), (theirs, theirs.step)):
-            if number in (1, 3):  # when the program is made, and after it
-                training.loss_of(training.model, training.x, training.y).backward()
-            run(training.x, training.y)
-            assert [p.grad for p in training.optimizer.params] == [None] * 4
-        assert_same_training(ours, theirs)
-    assert count_of(step) == 1
+
+    def before(training, i):
+        if i in (1, 3):  # when the program is made, and after it
+            backward(training, i)
+
+    for training in assert_trains_alike(before=before, programs=1):
+        assert [p.grad for p in training.optimizer.params] == [None] * 4
 
 
 def test_gradients_after_two_steps_and_a_third_backward():
@@ -219,66 +219,52 @@ def test_gradients_after_two_steps_and_a_third_backward():
 
 def test_gradients_of_a_call_without_a_step():
     """As in eager, `backward` replaces the gradients of the call before."""
-    ours, theirs = SmallTraining(), SmallTraining()
-    g = jit(lambda x, y: ours.loss_of(ours.model, x, y).backward())
-    for scale in (1.0, 2.0, 0.5):
-        for training, run in (
-            (ours, g),
-            (theirs, lambda x, y: theirs.loss_of(theirs.model, x, y).backward()),
-        ):
-            run(training.x * scale, training.y)
-        for p, q in zip(ours.model.parameters(), theirs.model.parameters(), strict=True):
-            assert_close(p.grad.numpy(), q.grad.numpy(), 1e-5)
-    assert count_of(g) == 1
+
+    def before(training, i):
+        training.x = training.x * (1.0, 2.0, 0.25)[i]
+
+    def step(training, x, y):
+        training.loss_of(training.model, x, y).backward()
+
+    ours, theirs = assert_trains_alike(times=3, before=before, step=step, programs=1)
+    for p, q in zip(ours.model.parameters(), theirs.model.parameters(), strict=True):
+        assert_close(p.grad.numpy(), q.grad.numpy(), 1e-5)
 
 
 def test_batch_norm_follows():
     def make():
         model = nn.Sequential(nn.Linear(3, 4, rng=0), nn.BatchNorm1d(4))
-        return model, optim.SGD(model.parameters(), lr=0.1)
+        training = Training(model, lambda model, x, y: (model(x) ** 3).mean(), lambda p: optim.SGD(p, lr=0.1))
+        training.y = ndl.ones(1)
+        return training
 
-    (ours, our_optimizer), (theirs, their_optimizer) = make(), make()
+    def before(training, i):
+        training.x = Tensor(np.random.default_rng(i).normal(size=(5, 3)), requires_grad=False)
 
-    def step(model, optimizer, x):
-        loss = (model(x) ** 3).mean()
-        loss.backward()
-        optimizer.step()
-        return loss
-
-    g = jit(lambda x: step(ours, our_optimizer, x))
-    for seed in range(4):
-        x = Tensor(np.random.default_rng(seed).normal(size=(5, 3)), requires_grad=False)
-        assert_same(g(x), step(theirs, their_optimizer, x).detach(), 1e-5)
-    for name, value in theirs.state_dict().items():
-        assert_close(ours.state_dict()[name].numpy(), value.numpy(), 1e-5)
+    ours, theirs = (training.model.state_dict() for training in assert_trains_alike(make, before=before))
+    for name, value in theirs.items():
+        assert_close(ours[name].numpy(), value.numpy(), 1e-5)
 
 
 @pytest.mark.filterwarnings("ignore:jit. the function is compiled for time number 5")
 def test_a_step_that_skips_parameters_without_gradients():
-    ours, theirs = SmallTraining(), SmallTraining()
-    step = jit(lambda: ours.optimizer.step())
-    for which in ([0, 1], [2], [0, 1, 2, 3], [], [2]):
-        for training, run in ((ours, step), (theirs, theirs.optimizer.step)):
-            for i, p in enumerate(training.optimizer.params):
-                p.grad = ndl.ones(*p.shape) * (i + 1) if i in which else None
-            run()
-        assert_same_training(ours, theirs)
+    def before(training, i):
+        which = ([0, 1], [2], [0, 1, 2, 3], [], [2])[i]
+        for n, p in enumerate(training.optimizer.params):
+            p.grad = ndl.ones(*p.shape) * (n + 1) if n in which else None
+
+    assert_trains_alike(times=5, before=before, step=lambda training, x, y: training.optimizer.step())
 
 
 def test_a_state_that_is_replaced():
     """As an eager step does, where gradients are still to be computed."""
-    ours, theirs = (SmallTraining(optim.SGD, momentum=0.9) for _ in range(2))
-    step = jit(ours.step)
-    for _ in range(2):
-        step(ours.x, ours.y)
-        theirs.step(theirs.x, theirs.y)
-    for training in (ours, theirs):
-        for memory in training.optimizer.state.values():
-            memory["u"] = memory["u"] * 0
-    for _ in range(2):
-        step(ours.x, ours.y)
-        theirs.step(theirs.x, theirs.y)
-        assert_same_training(ours, theirs)
+
+    def before(training, i):
+        if i == 2:
+            for memory in training.optimizer.state.values():
+                memory["u"] = memory["u"] * 0
+
+    assert_trains_alike(lambda: SmallTraining(optim.SGD, momentum=0.9), before=before)
 
 
 class Signed(optim.Optimizer):
@@ -301,13 +287,10 @@ class Counting(Signed):
 
 
 def test_an_optimiser_of_one_s_own():
-    ours, theirs = SmallTraining(Signed), SmallTraining(Signed)
-    step = jit(ours.step)
-    for sign in (1.0, -1.0, 0.5):
-        ours.optimizer.sign = theirs.optimizer.sign = sign
-        step(ours.x, ours.y)
-        theirs.step(theirs.x, theirs.y)
-        assert_same_training(ours, theirs)
+    def before(training, i):
+        training.optimizer.sign = (1.0, -1.0, 0.5)[i]
+
+    assert_trains_alike(lambda: SmallTraining(Signed), 3, before)
 
 
 def test_an_optimiser_that_changes_itself_is_refused():
@@ -315,14 +298,3 @@ def test_an_optimiser_that_changes_itself_is_refused():
     with pytest.raises(CannotTrace, match=r"changes steps of Counting"):
         jit(ours.step)(ours.x, ours.y)
     assert ours.optimizer.steps == 0
-
-
-def test_a_group_is_added_an_option():
-    ours, theirs = SmallTraining(), SmallTraining()
-    step = jit(ours.step)
-    for lr in (None, 0.1, 0.2):
-        for training, run in ((ours, step), (theirs, theirs.step)):
-            if lr:
-                training.optimizer.groups[0]["lr"] = lr
-            run(training.x, training.y)
-        assert_same_training(ours, theirs)

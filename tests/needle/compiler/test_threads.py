@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from functools import partial
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from needle import nn, optim
 from needle.compiler import CannotTrace
 from needle.modes import tracing
 
-from .conftest import assert_close, count_of, jit, tensor
+from .conftest import assert_close, count_of, in_threads, jit, tensor
 
 
 def test_threads_that_write():
@@ -30,11 +31,7 @@ def test_threads_that_write():
         for _ in range(50):
             g(one)
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(*[work] * 4)
     assert p.numpy().tolist() == [201] * 3
 
 
@@ -48,11 +45,7 @@ def test_threads_with_shapes_of_their_own():
             if g(x).item() != n**3:
                 wrong.append(n)
 
-    threads = [threading.Thread(target=work, args=(n,)) for n in (2, 3, 4, 5)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(*[partial(work, n) for n in (2, 3, 4, 5)])
     assert wrong == []
     assert count_of(g) == 4
 
@@ -75,11 +68,7 @@ def test_threads_that_trace_at_the_same_time():
         Signals.ready.wait(60)
         found[n] = jit(f)(x).numpy()
 
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(2, 6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(*[partial(work, n) for n in range(2, 6)])
     for n, result in found.items():
         x = ndl.ones(n, 3)
         for _ in range(20):
@@ -109,10 +98,7 @@ def test_a_thread_that_computes_while_another_traces_is_told():
             found.append(error)
         Signals.done.wait(60)
 
-    thread = threading.Thread(target=other)
-    thread.start()
-    assert_close(jit(f)(ndl.ones(3)).numpy(), w.numpy())
-    thread.join()
+    in_threads(lambda: assert_close(jit(f)(ndl.ones(3)).numpy(), w.numpy()), other)
     assert len(found) == 1
 
 
@@ -140,10 +126,5 @@ def test_two_threads_never_wait_for_each_other():
         Signals.entered.wait(60)
         predict(x=one)
 
-    threads = [threading.Thread(target=f, daemon=True) for f in (lambda: jit(step)(one), other)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
+    in_threads(lambda: jit(step)(one), other)
     assert Signals.entered.is_set()
-    assert not any(thread.is_alive() for thread in threads)
