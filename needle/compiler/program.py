@@ -43,7 +43,7 @@ from .lower import Access, Buffer, Call, Nest, lower
 from .schedule import LoopSchedule, schedule
 from .simplify import simplify
 from .stand_ins import Number
-from .structures import PLAIN, Fixed, Leaf, filled, mapped
+from .structures import Fixed, Leaf, filled, is_plain, mapped
 from .trace import Input, Trace
 
 #: What a call returns if the program does not fit: the caller looks for another one, or traces again.
@@ -350,12 +350,15 @@ class Program:
                 kept = [f"{place}._data is __owned[{i}][1]" for i, y in enumerate(states) if y is x.tensor]
                 asks.append(f"({' or '.join([*kept, f'__like({place}._data, {looks})'])})")
             taken += [f"({buffer.name!r}, {place}._data)"] * (buffer in used)
-        for holder, attributes in found.holders.items():
-            place = named(vars(holder))
-            for name, x in attributes.items():
-                here, kept = f"{place}[{name!r}]", mapped(_fixed, x)
-                same = f"{here} is {named(x)} or " * isinstance(x, (*PLAIN, Module, Value))
-                asks.append(f"({same}{here} == {named(kept)})")
+        for holder, names in found.asked.items():
+            place, attributes = named(vars(holder)), found.holders[holder]
+            for name in names:
+                if name in attributes:
+                    here, x = f"{place}[{name!r}]", attributes[name]
+                    same = f"{here} is {named(x)} or " * (is_plain(x) or isinstance(x, (Module, Value)))
+                    asks.append(f"({same}{here} == {named(mapped(_fixed, x))})")
+                elif not callable(getattr(type(holder), name, None)):  # only its class may have it
+                    asks.append(f"{name!r} not in {place}")
         for optimizer in found.updates:
             state = named({p: dict(memory) for p, memory in _memories(optimizer).items()})
             asks.append(f"__memories({named(optimizer)}) == {state}")
