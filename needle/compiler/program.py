@@ -357,6 +357,8 @@ class Program:
                     here, x = f"{place}[{name!r}]", attributes[name]
                     same = f"{here} is {named(x)} or " * (is_plain(x) or isinstance(x, (Module, Value)))
                     asks.append(f"({same}{here} == {named(mapped(_fixed, x))})")
+                elif name == "__dict__":  # all of them, as `parameters` does
+                    asks.append(f"[*{place}] == {named([*vars(holder)])}")
                 elif not callable(getattr(type(holder), name, None)):  # only its class may have it
                     asks.append(f"{name!r} not in {place}")
         for optimizer in found.updates:
