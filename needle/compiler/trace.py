@@ -348,7 +348,7 @@ class Trace:
             self.holders[module], self.asked[module] = dict(attributes), {}
             for path, part in _parts(attributes.items()):
                 self.names.setdefault(part, _joined(self.names.get(module, ""), path))
-        self.asked[module] |= dict.fromkeys(attributes if name == "__dict__" else [name])
+        self.asked[module] |= dict.fromkeys([name, *attributes] if name == "__dict__" else [name])
 
     def option(self, optimizer: Optimizer, holder: dict, key: str) -> Any:
         """What stands for an option of an optimiser: a number that may change, or what each call has to find
