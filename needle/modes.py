@@ -135,7 +135,7 @@ class scope:  # in small letters: it is used as `lazy` and `no_grad` are
     __slots__ = ("given", "owner", "tokens")
 
     def __init__(self, owner: Any, given: Sequence[Any] = ()):
-        if not isinstance(owner, str) and not hasattr(owner, "__weakref__"):
+        if not isinstance(owner, str) and not hasattr(type(owner), "__weakref__"):
             raise TypeError(f"scope: needs a name or a module, got {owner!r}; write scope(str(…))")
         self.owner = owner
         self.given = given

@@ -98,7 +98,7 @@ def jit(
     if debug:
         remember_lines()
     inner = getattr(function, "__func__", function)  # of a method, too
-    known = inner.options if isinstance(inner, Compiled) else ((), False, False)
+    known: Any = inner.options if isinstance(inner, Compiled) else ((), False, False)
     given = (static, debug, background)
     options: Any = tuple([old if new is None else new for old, new in zip(known, given, strict=True)])
     if isinstance(inner, Compiled):

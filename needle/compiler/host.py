@@ -43,7 +43,7 @@ from ..graph import Spec
 from ..modes import GRAD, SCOPE, mode
 from ..nn.module import Module
 from .lower import Call
-from .structures import PLAIN, Fixed, Leaf, mapped, with_items
+from .structures import Fixed, Leaf, is_plain, mapped, with_items
 from .trace import Input
 
 #: What a call returns if the program does not fit: the caller looks for another one, or traces again.
@@ -212,12 +212,17 @@ class Host:
                 asks.append(f"{place}.requires_grad is {bool(x.tensor.requires_grad)}")
                 kept = [f"{place}._data is __owned[{i}][1]" for i, y in enumerate(states) if y is x.tensor]
                 asks.append(f"({' or '.join([*kept, f'__like({place}._data, {looks})'])})")
-        for holder, attributes in found.holders.items():
-            place = named(vars(holder))
-            for name, x in attributes.items():
-                here, kept = f"{place}[{name!r}]", mapped(_fixed, x)
-                same = f"{here} is {named(x)} or " * isinstance(x, (*PLAIN, Module, Value))
-                asks.append(f"({same}{here} == {named(kept)})")
+        for holder, asked in found.asked.items():
+            place, attributes = named(vars(holder)), found.holders[holder]
+            for name in asked:
+                if name in attributes:
+                    here, x = f"{place}[{name!r}]", attributes[name]
+                    same = f"{here} is {named(x)} or " * (is_plain(x) or isinstance(x, (Module, Value)))
+                    asks.append(f"({same}{here} == {named(mapped(_fixed, x))})")
+                elif name == "__dict__":  # all of them, as `parameters` does
+                    asks.append(f"[*{place}] == {named([*vars(holder)])}")
+                elif not callable(getattr(type(holder), name, None)):  # only its class may have it
+                    asks.append(f"{name!r} not in {place}")
         for optimizer in found.updates:
             place = named(optimizer)
             asks.append(f"{place}.state == {named({p: dict(x) for p, x in optimizer.state.items()})}")

@@ -36,8 +36,13 @@ class Fixed:
     __hash__ = None  # type: ignore[assignment]
 
 
-#: What is plain: `repr` says all about it.
-PLAIN = (bool, int, float, complex, str, bytes, type(None), range, np.generic, np.dtype)
+#: What `repr` says all about.
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), range, np.generic, np.dtype)
+
+
+def is_plain(x: Any) -> bool:
+    """Whether a value stays what it is as long as it is the same object."""
+    return isinstance(x, _PLAIN) or (isinstance(x, tuple) and all(map(is_plain, x)))
 
 
 def _image(x: Any) -> Any:
@@ -45,7 +50,7 @@ def _image(x: Any) -> Any:
     kind = type(x)
     if kind is bool or kind is str or x is None:  # most often
         return x
-    if issubclass(kind, PLAIN):
+    if issubclass(kind, _PLAIN):
         return kind, repr(x)
     if issubclass(kind, np.ndarray):
         return kind, x.shape, x.dtype, x.tobytes()

@@ -147,8 +147,9 @@ class Trace:
         #: Tensors whose `grad` of before the call is read, and whether they have one; and whose it is.
         self.asked_grads: dict[Any, bool] = {}
         self.grad_of: dict[Any, list[Any]] = {}
-        #: Modules that are used and optimisers that step, with their attributes.
+        #: Modules that are used and optimisers that step, with their attributes; and which are asked for.
         self.holders: dict[Any, dict[str, Any]] = {}
+        self.asked: dict[Any, dict[str, None]] = {}
         #: For the id of a dictionary and a key: the option of an optimiser there, and its value.
         self.options: dict[tuple[int, str], tuple[Optimizer, dict, str, Any]] = {}
         #: How often parameters were updated: a Number, or a formula of it.
@@ -340,13 +341,14 @@ class Trace:
 
     # Modules and optimisers
 
-    def asks(self, module: Module, attributes: dict[str, Any]) -> None:
+    def asks(self, module: Module, name: str, attributes: dict[str, Any]) -> None:
         """A module is asked for one of its attributes."""
         if module not in self.holders:
             attributes.setdefault("training", type(module).training)
-            self.holders[module] = dict(attributes)
-            for name, part in _parts(attributes.items()):
-                self.names.setdefault(part, _joined(self.names.get(module, ""), name))
+            self.holders[module], self.asked[module] = dict(attributes), {}
+            for path, part in _parts(attributes.items()):
+                self.names.setdefault(part, _joined(self.names.get(module, ""), path))
+        self.asked[module] |= dict.fromkeys([name, *attributes] if name == "__dict__" else [name])
 
     def option(self, optimizer: Optimizer, holder: dict, key: str) -> Any:
         """What stands for an option of an optimiser: a number that may change, or what each call has to find
@@ -379,6 +381,7 @@ class Trace:
             return
         attributes = vars(optimizer).items()
         self.holders[optimizer] = {name: x for name, x in attributes if not isinstance(x, (dict, list))}
+        self.asked[optimizer] = dict.fromkeys(self.holders[optimizer])
         counts = {p: optimizer._updates.get(p, 0) for group in optimizer.groups for p in group["params"]}
         self.updates[optimizer] = {}
         for count in dict.fromkeys(counts.values()):
@@ -416,7 +419,7 @@ _PLAIN = (bool, int, float, str, bytes, type, Module, FunctionType, BuiltinFunct
 def _asked(module: Module, name: str) -> Any:
     """How attributes of modules are looked up while a function is traced. It would take too long always."""
     if found := tracing():
-        found.asks(module, object.__getattribute__(module, "__dict__"))
+        found.asks(module, name, object.__getattribute__(module, "__dict__"))
     return object.__getattribute__(module, name)
 
 

@@ -275,6 +275,46 @@ def test_a_module_that_is_not_called():
     assert nn.Module.__getattribute__ is object.__getattribute__  # nothing is asked while nothing is traced
 
 
+def test_what_only_the_class_has():
+    class Scaled(nn.Module):
+        scale = 2.0
+
+        def forward(self, x):
+            return x * self.scale * (self.more if hasattr(self, "more") else 1)
+
+    module, x = Scaled(), tensor(3)
+    g = jit(lambda x: module(x))
+    for name, value in (("scale", 3.0), ("more", 5.0), ("more", 6.0)):
+        assert_same(g(x), module(x).detach())
+        setattr(module, name, value)
+    assert_same(g(x), module(x).detach())
+    assert count_of(g) == 4
+
+
+def test_a_module_that_is_asked_for_its_parameters():
+    model, x = nn.Sequential(nn.Linear(2, 2, rng=0)), tensor(3, 2)
+
+    def f(x):
+        return x * sum((p * p).sum() for p in model.parameters())
+
+    g = jit(f)
+    for number in range(4):
+        for _ in range(2):
+            assert_same(g(x), f(x).detach())
+        setattr(model if number % 2 else model.modules[0], f"layer{number}", nn.Linear(2, 2, rng=number))
+    assert count_of(g) == 4
+
+
+def test_what_a_module_is_not_asked_for_may_change():
+    module = nn.Linear(2, 2, rng=0)
+    module.losses, module.calls = [], 0
+    g = jit(lambda x: module(x))
+    for number in range(3):
+        module.losses.append(g(tensor(3, 2)))
+        module.calls, module.array = number, np.ones(number)
+    assert count_of(g) == 1
+
+
 def test_only_what_is_used_of_a_model_is_compared():
     model = nn.Sequential(nn.Linear(2, 2, rng=0), nn.Dropout(0.5))
     g = jit(lambda x: model.modules[0](x))
