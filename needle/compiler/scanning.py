@@ -82,7 +82,7 @@ def scan(step: Callable, *batches: Any) -> Any:
                 "same structure; what is neither Tensor nor number must be the same in all steps"
             )
         done += steps or 1
-    return parts[0] if len(parts) == 1 else _one_after_the_other(parts)
+    return parts[0] if len(parts) == 1 else _concatenated(parts)
 
 
 def scan_is_ready(step: Compiled, *batches: Any) -> bool:
@@ -137,7 +137,7 @@ def _form(x: Any, _: str) -> Any:
     return x.shape[1:] if isinstance(x, Tensor) else x
 
 
-def _one_after_the_other(parts: list[Any]) -> Any:
+def _concatenated(parts: list[Any]) -> Any:
     """Results of one form as one, along the first axis."""
     columns = zip(*map(leaves_of, parts), strict=True)
 
