@@ -10,24 +10,26 @@ All is spelled out there, because loops would take longer than what they do. The
             and b.requires_grad is True and like(b._data, looks_of_b)
         )
 
-    def call(leaves):
+    def call(args, kwargs):
+        leaves = taken(args, kwargs)
+        if leaves is None: return again
         with lock:
             if not fits(leaves): return again
             x = leaves[0]._data._handle.buffer
             …
-            result = new(80 * steps, float32)
+            result = new(80, float32)
             kernels[0](x, W, b, result.buffer)
         return finish(leaves, [tensor(result)], numbers)
 
-`leaves` are the Tensors, arrays and numbers among the arguments. A step of training also asks for the state
-and the options of its optimiser. `numbers` computes its learning rate and counts of updates, and `finish`
-puts gradients where they belong.
+`leaves` are the Tensors, arrays and numbers among the arguments, and `taken` finds them if these look as they
+did. A step of training also asks for the state and the options of its optimiser; `numbers` computes what it
+needs of them, and `finish` puts gradients where they belong.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import inf, nan
 from typing import Any
 from weakref import proxy
@@ -74,22 +76,9 @@ class Host:
 
     def __init__(self, program: Any):
         self.program = program
-        self.names: dict[str, Any] = {"inf": inf, "nan": nan, "__again": AGAIN, "__array": NDArray}
-        self.names |= {
-            "__like": _is_like,
-            "__count": _common_count,
-            "__check": check_number,
-            "__flat": np.ascontiguousarray,
-        }
-        self.names |= {"__program": proxy(program)}  # a program that is dropped is gone at once
-        self.names |= {"__kept": program.kept, "__kernels": program.kernels, "__owned": program.owned}
-        self.names |= {"__mode": mode.get, "__lock": program.lock, "__repeat": dict.fromkeys}
-        self.names |= {
-            "__tensor": Tensor,
-            "__host_array": np.ndarray,
-            "__number": _number,
-            "__with_items": with_items,
-        }
+        self.names: dict[str, Any] = {**_KNOWN, "__lock": program.lock, "__owned": program.owned}
+        self.names |= {"__kept": program.kept, "__kernels": program.kernels}
+        self.names["__program"] = proxy(program)  # so that a program that is dropped is gone at once
         self._leaves: list[str] = []
         self.arrays: dict[str, str] = {name: f"__kept[{name!r}]" for name in program.kept}
         collecting = self._collecting()
@@ -187,53 +176,72 @@ class Host:
         ]
 
     def _fits(self) -> list[str]:
-        program, found, named = self.program, self.program.trace, self.named
-        asks = []
+        asks = [*self._asks_of_grads(), *self._asks_of_tensors(), *self._asks_of_attributes()]
+        return ["    return bool(", *_all([*asks, *self._asks_of_optimizers()] or ["True"]), "    )"]
+
+    def _asks_of_grads(self) -> Iterator[str]:
+        found, states = self.program.trace, [tensor for tensor, _ in self.program.states]
         for p, has in found.asked_grads.items():
-            asks.append(f"({self._now(found.input_of[p])}._grad is not None) is {has}")
-        states = [tensor for tensor, _ in program.states]
+            yield f"({self._now(found.input_of[p])}._grad is not None) is {has}"
         for grad, owners in found.grad_of.items():
             first, *others = [f"{self._now(found.input_of[p])}._grad" for p in owners]
-            asks += [f"{other} is {first}" for other in others]
-            asks += [f"{first} is {named(grad)}"] * any(grad is tensor for tensor in states)
+            yield from [f"{other} is {first}" for other in others]
+            if any(grad is tensor for tensor in states):
+                yield f"{first} is {self.named(grad)}"
+        for x, goes_on in found.ends:
+            yield f"({self._now(x)}.op is not None) is {goes_on}"
+
+    def _asks_of_tensors(self) -> Iterator[str]:
+        program, found, named = self.program, self.program.trace, self.named
         used, own = {buffer for buffer, _ in program.given}, named(program.own_tensors)
-        asks += [f"({self._now(x)}.op is not None) is {goes_on}" for x, goes_on in found.ends]
         for buffer, x in program.inputs:
             is_grad = x.tensor in found.grad_of
             if x.tensor is None or (is_grad and buffer not in used):
                 continue
             place, looks = self._now(x), named(x.cell.spec)
             if is_grad:
-                asks.append(f"__like({place}.realize_cached_data(), {looks})")
-            elif x.leaf is not None and x.leaf not in program.bound:  # the structure says what it looks like
-                asks += [f"type({place}._data) is __array", f"{place} not in {own}"]
+                yield f"__like({place}.realize_cached_data(), {looks})"
+            elif x.leaf is not None and x.leaf not in program.bound:  # `taken` has asked what it looks like
+                yield f"type({place}._data) is __array"
+                yield f"{place} not in {own}"
             else:
-                asks += [f"{place} is {named(program.bound[x.leaf])}"] if x.leaf is not None else []
-                asks.append(f"{place}.requires_grad is {bool(x.tensor.requires_grad)}")
-                kept = [f"{place}._data is __owned[{i}][1]" for i, y in enumerate(states) if y is x.tensor]
-                asks.append(f"({' or '.join([*kept, f'__like({place}._data, {looks})'])})")
+                if x.leaf is not None:
+                    yield f"{place} is {named(program.bound[x.leaf])}"
+                yield f"{place}.requires_grad is {bool(x.tensor.requires_grad)}"
+                kept = [
+                    f"{place}._data is __owned[{i}][1] or "
+                    for i, (tensor, _) in enumerate(program.states)
+                    if tensor is x.tensor
+                ]
+                yield f"({''.join(kept)}__like({place}._data, {looks}))"
+
+    def _asks_of_attributes(self) -> Iterator[str]:
+        found, named = self.program.trace, self.named
         for holder, asked in found.asked.items():
             place, attributes = named(vars(holder)), found.holders[holder]
             for name in asked:
                 if name in attributes:
                     here, x = f"{place}[{name!r}]", attributes[name]
                     same = f"{here} is {named(x)} or " * (is_plain(x) or isinstance(x, (Module, Value)))
-                    asks.append(f"({same}{here} == {named(mapped(_fixed, x))})")
+                    yield f"({same}{here} == {named(mapped(_fixed, x))})"
                 elif name == "__dict__":  # all of them, as `parameters` does
-                    asks.append(f"[*{place}] == {named([*vars(holder)])}")
+                    yield f"[*{place}] == {named([*vars(holder)])}"
                 elif not callable(getattr(type(holder), name, None)):  # only its class may have it
-                    asks.append(f"{name!r} not in {place}")
+                    yield f"{name!r} not in {place}"
+
+    def _asks_of_optimizers(self) -> Iterator[str]:
+        found, named = self.program.trace, self.named
         for optimizer in found.updates:
             place = named(optimizer)
-            asks.append(f"{place}.state == {named({p: dict(x) for p, x in optimizer.state.items()})}")
-            asks += [f"{place}.{name} == {named([*vars(optimizer)[name]])}" for name in ("params", "groups")]
+            yield f"{place}.state == {named({p: dict(x) for p, x in optimizer.state.items()})}"
+            for name in ("params", "groups"):
+                yield f"{place}.{name} == {named([*vars(optimizer)[name]])}"
             for group in optimizer.groups:
-                asks.append(f"len({named(group)}) == {len(group)}")
-                asks.append(f"{named(group)}['params'] == {named([*group['params']])}")
+                yield f"len({named(group)}) == {len(group)}"
+                yield f"{named(group)}['params'] == {named([*group['params']])}"
         for _, holder, key, value in found.options.values():
             option = f"{named(holder)}[{key!r}]"
-            asks.append(option if value and type(value) is not bool else f"{option} == {value!r}")
-        return ["    return bool(", *_all(asks or ["True"]), "    )"]
+            yield option if value and type(value) is not bool else f"{option} == {value!r}"
 
     def _numbers(self) -> list[str]:
         program, found = self.program, self.program.trace
@@ -371,3 +379,22 @@ def maker_of(spec: Spec) -> Callable:
         return tensor
 
     return tensor_of
+
+
+#: What the source of every program names.
+_KNOWN: dict[str, Any] = {
+    "inf": inf,
+    "nan": nan,
+    "__again": AGAIN,
+    "__array": NDArray,
+    "__check": check_number,
+    "__count": _common_count,
+    "__flat": np.ascontiguousarray,
+    "__host_array": np.ndarray,
+    "__like": _is_like,
+    "__mode": mode.get,
+    "__number": _number,
+    "__repeat": dict.fromkeys,
+    "__tensor": Tensor,
+    "__with_items": with_items,
+}
