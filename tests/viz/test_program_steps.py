@@ -14,7 +14,7 @@ from needle import nn
 from ..training import compiled_step
 
 CUT = """\
-Cut. Cut loops into pieces until those over the same buffer are in step; leave out loops of one iteration.
+Cut. Cut loops, so that all nests go through a buffer by the same strides; leave out loops of one iteration.
   def layer(x):
       for i in range(10):
           for j in range(8):
