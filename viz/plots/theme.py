@@ -20,6 +20,7 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Colormap, ListedColormap, to_hex, to_rgb
 from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
 
 from ..picture import Picture
 from ..style import FOLLOW, OF_THE_PAGE, STYLES, Style, style_called
@@ -142,12 +143,12 @@ def settings(values: Mapping[str, Any]) -> Iterator[None]:
         all_settings.update(before)
 
 
-def _svg(figure: Figure, whole: bool, as_text: bool) -> str:
-    """A figure as SVG."""
+def _svg(figure: Figure, box: Bbox | None, as_text: bool) -> str:
+    """What is in a box of a figure, or all of it, as SVG."""
     stream = StringIO()
     fonts = "none" if as_text else "path"
     with settings({"svg.fonttype": fonts, "svg.hashsalt": "needle"}):  # the same figure is the same text
-        figure.savefig(stream, format="svg", bbox_inches=None if whole else "tight", metadata={"Date": None})
+        figure.savefig(stream, format="svg", bbox_inches=box, metadata={"Date": None})
     svg = stream.getvalue()
     # Matplotlib leaves out what SVG does anyway: to fill with black. We need to find it, so we say it once.
     svg = svg.replace('<g id="figure_1">', '<g id="figure_1" style="fill: #000000">', 1)
@@ -156,11 +157,12 @@ def _svg(figure: Figure, whole: bool, as_text: bool) -> str:
 
 def _for_the_page(figure: Figure, style: Style, whole: bool, as_text: bool) -> str:
     """A figure as SVG, which is light or dark as the style says, or as the page is."""
-    with _fixed(figure):
-        light = dark = _svg(figure, whole, as_text)
+    with _fixed(figure) as box:
+        part = None if whole else box
+        light = dark = _svg(figure, part, as_text)
         if style.scheme != "light":
             with _dark_maps(figure) as maps:
-                dark = _svg(figure, whole, as_text) if maps else light
+                dark = _svg(figure, part, as_text) if maps else light
     if style.scheme:
         return _COLOUR.sub(lambda x: f"{x[1]}: {_twin_of(x[2])}", dark) if style.scheme == "dark" else light
 
@@ -188,15 +190,19 @@ def _twin_of(colour: str) -> str:
 
 
 @contextmanager
-def _fixed(figure: Figure) -> Iterator[None]:
-    """Within this block nothing moves: whenever it is drawn, a figure is laid out a little differently."""
+def _fixed(figure: Figure) -> Iterator[Bbox]:
+    """Within this block nothing moves: whenever it is drawn, a figure is laid out a little differently.
+
+    It gives the box around all that is drawn. With ``bbox_inches="tight"``, or with a layout engine, even the
+    one that does nothing, matplotlib draws a figure twice to save it.
+    """
     figure.draw_without_rendering()
-    engine = figure.get_layout_engine()
-    figure.set_layout_engine("none")
+    box = figure.get_tightbbox().padded(mpl.rcParams["savefig.pad_inches"])
+    engine, figure._layout_engine = figure.get_layout_engine(), None  # type: ignore[attr-defined]
     try:
-        yield
+        yield box
     finally:
-        figure.set_layout_engine(engine)
+        figure._layout_engine = engine  # type: ignore[attr-defined]
 
 
 @contextmanager

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 
@@ -29,11 +31,11 @@ def digits(train: bool = True, transforms: Sequence[Callable] | None = None) -> 
         Items are an image, float32 of shape (8, 8, 1) from 0.0 (white paper) to 1.0 (ink), and its label, an
         int64 from 0 to 9.
     """
-    from sklearn.datasets import load_digits
-
-    bundled = load_digits()
-    images = (bundled.images[..., None] / 16).astype(np.float32)
-    labels = bundled.target.astype(np.int64)
+    # `sklearn.datasets.load_digits` reads the same file, but to import it takes longer than a small training.
+    (package,) = find_spec("sklearn").submodule_search_locations  # type: ignore[union-attr, misc]
+    numbers = np.loadtxt(Path(package) / "datasets" / "data" / "digits.csv.gz", delimiter=",")
+    images = (numbers[:, :-1].reshape(-1, 8, 8, 1) / 16).astype(np.float32)
+    labels = numbers[:, -1].astype(np.int64)
     for_test = np.zeros(len(labels), bool)
     for digit in range(10):
         for_test[np.flatnonzero(labels == digit)[4::5]] = True

@@ -1,7 +1,7 @@
 """Compile the CUDA kernels for GPUs that are not here: ``python cuda_kernels.py float32``.
 
 Operations on arrays run as usual, but nothing is launched. Prints a line of JSON for each kernel: its name,
-the row of the table that it is for, its signature, and its PTX for each compute capability. Needs numba-cuda
+the row of the table that it is for, its signature, and its PTX, as a list (see `ptx_of`). Needs numba-cuda
 with the CUDA toolkit.
 """
 

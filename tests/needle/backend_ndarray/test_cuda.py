@@ -111,17 +111,8 @@ def test_compiled_kernels_compute_what_numpys_do(tmp_path):
 
 
 @stand_in
-@pytest.mark.parametrize(
-    "test",
-    [
-        "memory",
-        pytest.param("compiling", marks=pytest.mark.slow),
-        pytest.param("graphs", marks=pytest.mark.slow),
-        pytest.param("products", marks=pytest.mark.slow),
-        pytest.param("rows", marks=pytest.mark.slow),
-        pytest.param("training", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("test", ["memory", "compiling", "graphs", "products", "rows", "training"])
 def test_on_the_stand_in(test):
     result = python(
         str(HERE / "stand_in" / f"run_{test}.py"), **on_stand_in.build() | cuda_suite.environment()

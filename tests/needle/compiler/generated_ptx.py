@@ -2,8 +2,8 @@
 
 Each model's step of training is compiled as usual, forward, backward and update. With the name ``rows``, so
 are functions of rows that are as long as they may be on a GPU. But nothing is launched, and arrays hold
-nothing. Prints a line of JSON for each kernel: its source, the types of its arguments, and its PTX for
-each compute capability. Needs numba-cuda with the CUDA toolkit.
+nothing. Prints a line of JSON for each kernel: its source, the types of its arguments, and its PTX,
+as a list (see `ptx_of`). Needs numba-cuda with the CUDA toolkit.
 """
 
 from __future__ import annotations
