@@ -1,9 +1,10 @@
 """A compiler for functions of Tensors.
 
-A function becomes a graph (`trace.py`), loops (`lower.py`), fewer loops (`simplify.py`), fused loops
-(`schedule.py`) and source (`codegen.py`): read them in this order. For `cpu_numpy`, `numpy_source.py` takes
-the place of the last two. Its source is the easiest, so read it right after `simplify.py`. `runtime.py` makes
-machine code of the source, and `program.py` puts all together and says what each call does.
+`jit` is in `compiled.py`. A function becomes a graph (`trace.py`), the graph becomes loops (`lower.py`),
+loops that nobody needs are dropped (`simplify.py`), the others are fused (`schedule.py`) and written as
+source (`codegen.py`). Read these files in this order. In between, after `simplify.py`, read
+`numpy_source.py`: for `cpu_numpy` it replaces the last two, and its source is the easiest. `program.py` runs
+all passes, `runtime.py` compiles the source, and `host.py` writes what each call does.
 """
 
 from __future__ import annotations

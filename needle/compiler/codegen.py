@@ -1,8 +1,8 @@
 """Codegen: the schedule as the source of a Python function, which Numba compiles.
 
-Each loop of the schedule is a ``for`` over ``range``, each nest one assignment. Arrays are flat, as storage
-is: element (k, j) of a matrix with 8 columns is ``W[8 * k + j]``. The nests of ``relu(x @ W + b)``, as
-`schedule.py` has joined them, become
+Each loop of the schedule becomes a ``for`` over ``range``, and each nest becomes one statement. Arrays are
+flat, as storage is: element (j, k) of a matrix with 8 columns is ``W[8 * j + k]``. The nests of
+``relu(x @ W + b)``, as `schedule.py` has fused them, become
 
     def step(x, W, b, result):
         matmul1 = local(8)
@@ -24,8 +24,9 @@ the program keeps from call to call. Loops that do the same to different arrays 
 function (`_with_functions`).
 
 The compiler makes better machine code of a loop if it knows its length, so most lengths are plain numbers.
-But of nested long loops it would unroll some for minutes. So there the length of an outer loop is hidden from
-it: ``opaque(100)``. Then it no longer knows that `i` is never negative, and must be told: ``i = natural(i)``.
+But if long loops are nested, it may spend minutes unrolling them. So the length of an outer loop is hidden
+from it there: ``opaque(100)``. Then it no longer knows that `i` is never negative, so the source says so:
+``i = natural(i)``. Loops that threads share, ``range(start, stop)``, need that as well.
 `runtime.py` defines these functions.
 """
 
@@ -310,8 +311,8 @@ def joined(lines: Iterable[Line]) -> str:
 def used_by(nests: Iterable[Nest]) -> tuple[list[Buffer], dict[str, str]]:
     """The buffers that statements use; and their Numbers, each with the type in which it is passed.
 
-    That is the data type of the statements that use it. If they have several, it is float64, and each of them
-    converts it.
+    That is the data type of the statements that use it, or int64 if they compute with whole numbers. If they
+    have several types, it is int64 if one of these is int64, else float64; each statement converts it.
     """
     buffers: dict[Buffer, None] = {}
     numbers: dict[str, str] = {}

@@ -1,7 +1,7 @@
 """Host: what Python does in each call before and after the machine code, as generated source.
 
-All is spelled out there, because loops would take longer than what they do. The source for
-``layer(x) = relu(x @ W + b)`` is, with shorter names,
+The source has one line for each question and each array: a loop over them would take longer than they do.
+For ``layer(x) = relu(x @ W + b)`` it is, shortened,
 
     def fits(leaves):
         return (
@@ -14,12 +14,14 @@ All is spelled out there, because loops would take longer than what they do. The
         leaves = taken(args, kwargs)
         if leaves is None: return again
         with lock:
-            if not fits(leaves): return again
+            found = numbers(leaves) if fits(leaves) else None
+            if found is None: return again
             x = leaves[0]._data._handle.buffer
             …
             result = new(80, float32)
-            kernels[0](x, W, b, result.buffer)
-        return finish(leaves, [tensor(result)], numbers)
+            status = kernels[0](x, W, b, result.buffer)
+            if status: failed(status)
+        return finish(leaves, [tensor(result)], found)
 
 `leaves` are the Tensors, arrays and numbers among the arguments, and `taken` finds them if these look as they
 did. A step of training also asks for the state and the options of its optimiser; `numbers` computes what it
@@ -60,7 +62,8 @@ class Host:
     source : str
         It has these functions:
 
-        ``taken(args, kwargs)``: the leaves of a call's arguments; None if these look otherwise than before.
+        ``taken(args, kwargs)``: the leaves of a call's arguments; None if structure, shapes or types differ
+        from those of the traced call.
         ``fits(leaves)``: whether needle's objects are as they were when the function was traced, but for
         their numbers.
         ``numbers(leaves)``: what the formulas make of the numbers of the host; what the function returns of
@@ -71,7 +74,8 @@ class Host:
         returns.
         ``call(args, kwargs)``: all of this for one step; `AGAIN` if the program does not fit.
     names : dict of str to object
-        What the source names. Names of ours begin with two underscores, those of the user's do not.
+        The globals of the source. Those used in ``numbers`` begin with two underscores, because its variables
+        have the names of the user's numbers.
     """
 
     def __init__(self, program: Any):
@@ -124,7 +128,7 @@ class Host:
         return name
 
     def _now(self, x: Input) -> str:
-        """The Tensor of this call for one of the traced call. What is a `grad` is found at its owner."""
+        """Source for the Tensor that an input has in this call; a `grad` is read from its owner."""
         found = self.program.trace
         if x.tensor in found.grad_of:
             return f"{self._now(found.input_of[found.grad_of[x.tensor][0]])}._grad"

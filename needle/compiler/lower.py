@@ -2,8 +2,8 @@
 
 An operator says in its `compute` how to make its result out of arrays. Here it is given arrays that hold no
 numbers. They live on a device whose kernels compute nothing: they write down the loops that a real kernel
-would have run. So every operator lowers itself, and strides, broadcasting, slices and reshapes are worked
-out by the same code as always.
+would have run. So operators lower themselves, and strides, broadcasting, slices and reshapes are worked out
+by the same code as always. The few operators that need the numbers themselves become a `Call`.
 
 Take ``relu(x @ W + b)`` for a batch of 10 rows, with W of shape (2, 8). It becomes five *nests*, each some
 loops around a single statement. A read or a write is an `Access`: a buffer, and the stride for each loop.
@@ -38,7 +38,7 @@ from ..graph import Pending, Spec
 
 Shape = tuple[int, ...]
 
-#: A float32 sum of more numbers than this is kept in double precision. On a GPU, where that is slow, threads
+#: A float32 sum of more numbers than this is added up in float64. On a GPU, where that is slow, threads
 #: share a sum instead, so that each adds up few numbers.
 RUN = 2048
 
@@ -95,8 +95,7 @@ class Nest:
     product: bool = False  # whether its last three loops (row, inner, column) are a matrix product by BLAS
     maker: Any = None  # the `Maker` of it
     refusal: Callable[[np.ndarray], Exception] | None = None  # of a check: from the numbers to the error
-    #: Of a product that BLAS adds to what `out` holds, or subtracts from it: the numbers that scale it. None:
-    #: it replaces what `out` holds.
+    #: The factors of a product that BLAS adds to `out` or subtracts from it. None: it overwrites `out`.
     scales: list[Any] | None = None
 
     @property
@@ -289,7 +288,7 @@ class Recorder:
         self._add("multiply", (*batch, m, n, p), write, [left, right], fold="add", product=by_blas)
 
     def _for_blas(self, x: Access, shape: Shape) -> Access:
-        """Matrices whose rows or columns lie side by side: a copy if these do not."""
+        """The matrices as BLAS can read them: if neither rows nor columns are contiguous, a copy."""
         (down, right), (rows, columns) = x.strides[-2:], shape[-2:]
         if (right == 1 and down >= columns) or (down == 1 and right >= rows):
             return x
@@ -339,7 +338,7 @@ class Recorder:
 
 
 def _rows(a: Buffer, index: Buffer, n: int, inner: int) -> Access:
-    """Out of each `n` rows of `inner` numbers those that an index names."""
+    """Rows that an index picks: `a` has groups of `n` rows, and each row has `inner` numbers."""
     return Access(a, 0, (n * inner, 0, 1), Access(index, 0, (0, 1, 0)), inner)
 
 
@@ -434,7 +433,7 @@ def _array(spec: Any, device: BackendDevice, name: str = "") -> NDArray:
 
 
 def in_order(wanted: Iterable[Any], operands_of: Callable[[Any], list[Any]], given: Any = ()) -> list[Any]:
-    """All that leads to the wanted ones, each after its operands (a topological order), without the given."""
+    """What the wanted values need, operands first (a topological order), without the given ones."""
     done: dict[Any, None] = dict.fromkeys(given)
     seen = set(done)
     stack = list(wanted)[::-1]

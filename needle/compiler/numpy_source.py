@@ -1,7 +1,7 @@
-"""NumPy source: the loops of `lower.py` as straight-line NumPy, one call a line.
+"""NumPy source: the loops of `lower.py` as calls of NumPy, one on each line.
 
-On `cpu_numpy`, no loops are fused and nothing is compiled. Each nest becomes a call of NumPy, as a good
-programmer writes it by hand. The five nests of ``relu(x @ W + b)``, for 10 rows and W of shape (2, 8), become
+On `cpu_numpy`, no loops are fused and nothing is compiled. Each nest that is still needed becomes one call of
+NumPy. The five nests of ``relu(x @ W + b)``, for 10 rows and W of shape (2, 8), become
 
     matmul1 = add1 = np.empty((10, 8), "float32")
 
@@ -127,7 +127,8 @@ def write_numpy(
 
 # Storage
 
-#: The functions that may write their result over an operand. A row of one's own may read the operand later.
+#: The functions that may write their result over an operand. A function that a user has added
+#: to the table may still need the operand after that.
 _IN_PLACE = {row.name for row in SCALAR_FUNCTIONS.values() if isinstance(row.numpy, np.ufunc) or row.operator}
 _IN_PLACE |= {"copy", "relu", "mask"}
 

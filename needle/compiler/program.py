@@ -1,13 +1,13 @@
 """Program: one trace as a function that runs.
 
-Here the rooms before come together: the trace is lowered, its loops are simplified and fused, all arrays get
-names and places, and the source is written and compiled. For ``layer(x) = relu(x @ W + b)`` the arrays are
-those of x, which comes with the call, those of W and b, which the function finds by itself, and a new one for
-the result. `host.py` writes what a call does around the compiled source.
+`Program` runs all passes: it lowers the trace, simplifies and fuses the loops, gives all arrays names and
+places, and writes and compiles the source. For ``layer(x) = relu(x @ W + b)`` there are four arrays: x comes
+with the call, W and b are found by the function itself, and a new one is made for the result. `host.py`
+writes what a call does around the compiled source.
 
-Tensors that a program writes, such as parameters, have their numbers in its own storage, side by side, and
-are updated in place. Somebody may still hold the value of before, as a snapshot by `state_dict` does. Then it
-is theirs, and the program takes a copy for itself.
+A program keeps the Tensors that it writes, such as parameters, in its own storage, and updates them in
+place. Somebody may still hold the old array, as a snapshot by `state_dict` does. Then the numbers are copied
+first, so that the snapshot does not change.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ from ..backend_selection import NDArray, default_device
 from ..graph import Spec
 from . import runtime
 from .background import Task, tell_if_long
-from .codegen import Names, Part, write_part
+from .codegen import Part, write_part
 from .host import Host, maker_of
 from .lower import Access, Buffer, Call, Nest, lower
+from .names import Names
 from .schedule import LoopSchedule, schedule
 from .simplify import simplify
 from .stand_ins import Number
@@ -64,7 +65,7 @@ class Program:
     part_of_storage = ".buffer"  # what of a backend's storage a kernel gets
     has_blas = True  # whether large products are left to BLAS
     accumulates = True  # and added to what is there
-    compute: Any = None  # a method that computes a step, if it is no matter of calling kernels
+    compute: Any = None  # subclasses define it; if it is None, the host source calls the kernels itself
 
     def __init__(self, found: Trace, structure: Any, leaves: list[Any]):
         self.trace = found
@@ -414,7 +415,7 @@ class Program:
         for i, (tensor, buffer) in enumerate(self.states):
             data = tensor._data
             mine = self.owned[i][1]
-            if data is mine and getrefcount(data) == ALONE + 1:  # `mine`
+            if data is mine and getrefcount(data) == ALONE + 1:  # one more: the variable `mine`
                 continue
             name, start = self._places[buffer]
             place = self._storage[name][start : start + buffer.size]
@@ -457,9 +458,10 @@ class _Holder:
 
 
 def _references_alone() -> int:
-    """How many references `run` counts to the array of a Tensor that nobody else holds.
+    """How many references `see_own` counts to the array of a Tensor if nobody else holds that array.
 
-    They are the Tensor's, that of `owned`, a variable's and, but for newer Pythons, the counter's.
+    They come from the Tensor, from `owned`, from the loop variable and, in older Pythons, from the call of
+    `getrefcount` itself.
     """
     holder = _Holder()
     holder.data = object()

@@ -2,8 +2,8 @@
 
 The source is a plain Python function over flat arrays. Numba compiles it, together with the few functions
 here that it calls: the scalar functions of the table that are no operator of Python's, sums whose order is
-free, and matrix products by BLAS. Of ``relu(x @ W + b)``, `relu` is such a function, and so is `local`, which
-makes the small array for a row of the product.
+free, and matrix products by BLAS. The source of ``relu(x @ W + b)`` calls two of them: `relu`, and `local`,
+which makes the small array for a row of the product.
 """
 
 from __future__ import annotations
@@ -377,7 +377,7 @@ def shared(
 
 @cache
 def _pool(process: int) -> ThreadPoolExecutor:
-    """The other threads. A process that was forked has none of its parent's."""
+    """The helper threads of a process. A forked process needs its own: it does not inherit threads."""
     return ThreadPoolExecutor(max(THREADS - 1, 1), "needle")
 
 

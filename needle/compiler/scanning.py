@@ -155,13 +155,16 @@ def _tensor(values: np.ndarray, device: Any = None) -> Tensor:
 
 
 def _can_scan(program: Program) -> bool:
-    """Whether the program is a single function, all of whose numbers are known before the first step."""
+    """Whether all steps can be taken in one call: nothing between two steps may need Python.
+
+    In machine code, the program must also be a single function that one thread runs.
+    """
     parts, found = program.parts, program.trace
     is_one = len(parts) == 1 and isinstance(parts[0], Part) and parts[0].length is None
     if not (is_one or program.is_ready_at_once):
         return False  # several functions, or threads share its iterations
     if program.bound or program.returned_numbers:
-        return False  # it writes its batch, which is another Tensor in each step
+        return False  # it writes its batch, another Tensor in each step, or returns numbers of the host
     as_they_came = [x for x in leaves_of(found.template) if isinstance(x, Tensor)]
     if any(x not in found.input_of or found.input_of[x].leaf is None for x in as_they_came):
         return False  # it is the same Tensor after each step, with other numbers in it

@@ -17,10 +17,12 @@ same elements as iteration i of the other, and no other iteration may touch them
 the earlier one still has to read. The sum over j is not in step with the statements after it, because its
 total is known only when its loop is done.
 
-This is how `_fuse` works. It takes the nests in order. Each joins the last group of nests that has a loop in
+This is how `_fuse` works. It takes the nests one by one, after `_just_in_time` has sorted them: each comes
+right before the first that needs it. Each joins the last group of nests that has a loop in
 step with one of its own, or else begins a new group. Then it does the same with the nests inside of each
-group. For the innermost loop of a nest, we want one that goes through memory from neighbour to neighbour. So
-that one is placed last, and the statement that sets `matmul1` to 0 keeps a loop of its own.
+group. The innermost loop of a nest should go through memory from neighbour to neighbour, so this loop is
+placed last. In the product, that is k, so j comes before it. The statement that sets `matmul1` to 0 has no
+loop in step with this j, so it keeps a loop of its own.
 
 Once loops are fused, storage shrinks (`contract`). `matmul1` is written and read within one iteration of i,
 so it needs 8 numbers and not 80. `add1` and `relu1` are written and read within one iteration of j as well,
@@ -304,7 +306,7 @@ def _kinds(works: list[_Work]) -> dict[tuple[_Work, int], Any]:
     """Sort the loops of nests into kinds: two loops in step are of the same kind.
 
     If loop a is in step with b, and b with c, then a and c are of one kind as well. A union-find does that:
-    each loop points to a `parent`, and all that lead to the same last one are of one kind.
+    each loop points to a `parent`, and loops whose parents lead to the same root are of one kind.
     """
     parent = {x: x for x in [(work, axis) for work in works for axis in work.left]}
 
@@ -358,7 +360,10 @@ class LoopSchedule:
         return _writes_own(nest, self.loops[nest].index(loop))
 
     def stands_alone(self, part: Any) -> bool:
-        """Whether threads share a loop: it is long, and each iteration writes its own elements."""
+        """Whether a part is a segment of its own: a long loop whose iterations write their own elements.
+
+        Threads share its iterations.
+        """
         nests = list(part.nests()) if isinstance(part, Loop) else []
         if any(nest.is_check or not self.writes_own(nest, part) for nest in nests):
             return False
@@ -413,7 +418,7 @@ _MOST_OF_FUNCTION = 8192  # numbers in all such arrays of a function, at most
 
 
 def contract(plan: LoopSchedule, steps: list[Nest | Call]) -> None:
-    """Contract storage: a buffer that is live within one iteration only gets room for one iteration."""
+    """Contract storage: a buffer that is only used within one iteration gets room for one iteration."""
     users: dict[Buffer, dict[Nest, None]] = defaultdict(dict)
     outside: set[Buffer] = set()  # buffers that calls read or write, or that the error of a check shows
     for step in steps:

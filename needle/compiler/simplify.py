@@ -1,13 +1,13 @@
-"""Simplify: leave out what need not be computed, and cut loops until they are in step.
+"""Simplify: leave out what need not be computed, and split loops so that they can be fused.
 
-The loops that operators write down are not yet those of a good programmer. `simplify` puts numbers in the
-place of constants, makes ``a - b`` of ``a + (-b)``, computes once what is computed twice, and leaves out what
-nobody reads. A product that is only scaled and added to a parameter, as in ``W - lr * (x.T @ d)``, becomes
-one call of BLAS (`_accumulated`).
+A good programmer would not write the loops as the operators do. `simplify` replaces an array that holds one
+number everywhere by that number, turns ``a + (-b)`` into ``a - b``, computes once what is computed twice, and
+drops what nobody reads. A matrix product that BLAS computes, and that is only scaled and added to a
+parameter, as in ``W - lr * (x.T @ d)``, becomes one call of BLAS (`_accumulated`).
 
-Of the five nests of ``relu(x @ W + b)``, all are needed. But they go through 80 numbers in different ways:
-the product has loops over 10 and 8, while an elementwise operator has one loop over 80. So `cut` makes two
-loops of this one: it turns
+All five nests of ``relu(x @ W + b)`` are needed. But they go through the 80 numbers in different ways: the
+product and the sum have loops over 10 and 8, while `relu` has one loop over 80. So `cut`, which `schedule.py`
+calls first, splits this loop in two: it turns
 
     loop  (i 80)              relu1[i]          = relu(add1[i])
 
@@ -60,20 +60,20 @@ def _writers(steps: Iterable[Nest | Call]) -> Counter:
 def _with_numbers(steps: list[Nest | Call], wanted: set[Buffer]) -> list[Nest | Call]:
     """Constant folding: a buffer that holds one number everywhere is replaced by that number.
 
-    With the numbers known, ``x * 1`` becomes x; and ``a + (-b)`` becomes ``a - b``.
+    Then ``x * 1`` becomes x. In the same pass, ``a + (-b)`` becomes ``a - b``.
     """
     writers = _writers(steps)
     last = {buffer: i for i, step in enumerate(steps) for buffer in step.written}  # who writes it last
     values: dict[Buffer, Any] = {}
     negated: dict[Buffer, Buffer] = {}
 
-    def number_of(x: Any, wanted: np.dtype) -> Any:
-        """What is read, or the number in its place; the type `wanted` must be able to hold that number."""
+    def number_of(x: Any, target: np.dtype) -> Any:
+        """The number that an access reads everywhere, if it is known and fits `target`; else the access."""
         if not isinstance(x, Access):
             return x
         value, dtype = values.get(x.buffer, x.buffer.value), x.buffer.dtype
-        wider = dtype.kind == wanted.kind == "f" and dtype.itemsize <= wanted.itemsize
-        return x if value is None or not (dtype == wanted or wider) else value
+        wider = dtype.kind == target.kind == "f" and dtype.itemsize <= target.itemsize
+        return x if value is None or not (dtype == target or wider) else value
 
     for i, step in enumerate(steps):
         if isinstance(step, Call) or step.is_check or step.product:  # BLAS needs arrays

@@ -1,7 +1,8 @@
 """Structures: lists, tuples and dictionaries in each other, as a function takes and returns them.
 
-A structure is taken apart into its leaves and a template, which has the number of a leaf in the place of
-each. For ``layer(x)``, the template of the arguments is ``(Leaf(0),)``, and the one leaf is x.
+A structure is taken apart into its leaves and a template: the same structure with the number of each leaf in
+its place. For ``layer(x)``, the template is ``([Leaf(0)], {})``, positional and named arguments, and the only
+leaf is x.
 """
 
 from __future__ import annotations

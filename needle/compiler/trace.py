@@ -1,30 +1,32 @@
-"""Trace: run a function once and keep the graph that it builds.
+"""Trace: run a function and keep the graph that it builds.
 
-While a function is traced, operators compute nothing, and each Tensor that takes part stands for a
-placeholder. So the graph begins at placeholders, and a program can compute it again with other numbers. Of ::
+While a function is traced, operators compute nothing. Each Tensor that the function uses holds a placeholder
+instead of numbers. So the graph begins at placeholders, and a program can compute it again with other
+numbers. Take ::
 
     def layer(x):
         return relu(x @ W + b)
 
-a call with 10 rows leaves this trace, in which only x is an argument ::
+A call with 10 rows leaves this trace. x is an argument of the function; it finds W and b by itself ::
 
-    inputs   x = Argument                 (10, 2)    from the start
-             W = Argument                 (2, 8)     as soon as the operator @ takes it
-             b = Argument                 (8,)       as soon as the operator + takes it
+    inputs   x = Placeholder              (10, 2)    from the start
+             W = Placeholder              (2, 8)     as soon as the operator @ takes it
+             b = Placeholder              (8,)       as soon as the operator + takes it
     graph    m = MatMul(x, W)             (10, 8)
              a = EWiseAdd(m, b)           (10, 8)
              h = ReLU(a)                  (10, 8)
     result   h
 
-A step of training also has what is written, such as the new values of W and b, and the numbers that may be
-others in the next call, such as the learning rate.
+The trace of a training step also notes which Tensors it writes, such as W and b, and which numbers may change
+from call to call, such as the learning rate.
 
 The contract: *A compiled function is traced once for each structure, shape, dtype and device of its
 arguments. What needle's own objects hold (Tensors, modules, optimisers, schedules) is read anew in each call,
 wherever the function finds them. All else that Python reads is what it was when the function was traced.*
-No bytecode is read, and no object is searched but for names: needle's objects say that they take part. A
-Tensor tells the running trace when an operator takes it, a module when it is asked for an attribute, as each
-call of it does, and an optimiser when it is asked for its options.
+How does the trace learn what the function uses? needle's objects report it: a Tensor when an operator takes
+it, a module when one of its attributes is read (each call of a module reads some), and an optimiser when its
+options are read. The function's own names are looked up only to name Tensors in the source, and to find
+NumPy's random generators.
 """
 
 from __future__ import annotations
@@ -35,10 +37,11 @@ import random
 import re
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -53,8 +56,8 @@ from .structures import Leaf, filled, mapped
 
 __all__ = ["CannotTrace", "Input", "NewState", "Trace", "trace"]
 
-#: Tensors stand for placeholders while a function is traced, so one function at a time is traced. Who traces
-#: holds this lock.
+#: While a function is traced, its Tensors hold placeholders instead of numbers. So one function at a time is
+#: traced: the thread that traces holds this lock.
 one_at_a_time = threading.RLock()
 
 
@@ -65,8 +68,8 @@ class NewState(Exception):
     """
 
 
-class Argument(Op):
-    """The operator of a placeholder: its numbers come with each call."""
+class Placeholder(Op):
+    """The operator of an input of the graph: its numbers come with each call."""
 
     def __init__(self, name: str):
         self.name = name
@@ -96,7 +99,8 @@ class Constant(Op):
         return self.array
 
 
-class Input(NamedTuple):
+@dataclass(eq=False)
+class Input:
     """An array that the program is given in each call."""
 
     name: str
@@ -108,9 +112,14 @@ class Input(NamedTuple):
 def trace(
     function: Callable, arguments: Any, leaves: list[Any], leaf_names: list[str], debug: bool = False
 ) -> Trace:
-    """Run `function` once and note what it does; afterwards needle's objects are as they were.
+    """Run `function` and note what it does; afterwards needle's objects are as they were.
 
-    `arguments` is the template of its arguments. `CannotTrace` is raised if a program could not do the same,
+    It runs again, up to three times in all, if it finds an argument under another name as well, or if random
+    numbers were drawn meanwhile.
+    `arguments` is the structure of its arguments, in which each Tensor, array or number (a leaf) is replaced
+    by its position in `leaves`; see `structures.py`.
+
+    `CannotTrace` is raised if a program could not do the same,
     `NewState` if an optimiser made its state.
     """
     shared: set[int] = set()  # leaves that the function finds by another name, too
@@ -129,7 +138,7 @@ def trace(
 
 
 class Trace:
-    """What one run of a function showed. While it runs, this is in the place of `lazy` in `modes.mode`."""
+    """What a run of a function showed. During the run, it is the field `lazy` of `modes.mode`."""
 
     def __init__(self, names: dict[Any, str], debug: bool) -> None:
         #: What to call Tensors and modules.
@@ -142,7 +151,8 @@ class Trace:
         #: What Tensors will hold, and what their `grad` will be.
         self.writes: list[tuple[Input, Pending]] = []
         self.grads: list[tuple[Input, Pending | None]] = []
-        #: The arguments that get a `grad`, and whether eager would go on from there.
+        #: Arguments whose `grad` the function sets; and whether they have a history, through which `backward`
+        #: would go on if the function ran eagerly.
         self.ends: list[tuple[Input, bool]] = []
         #: Tensors whose `grad` of before the call is read, and whether they have one; and whose it is.
         self.asked_grads: dict[Any, bool] = {}
@@ -178,7 +188,7 @@ class Trace:
             given = [self._leaf(i, x, names[i], i in shared) for i, x in enumerate(leaves)]
             args, kwargs = filled(arguments, given, attrgetter("value"))
             token = mode.set((self, grad, scope, False))
-            unasked, Module.__getattribute__ = Module.__getattribute__, _asked  # type: ignore
+            original, Module.__getattribute__ = Module.__getattribute__, _asked  # type: ignore
             try:
                 result = function(*args, **kwargs)
             except TypeError as error:
@@ -191,7 +201,7 @@ class Trace:
                     f'ndl.jit(f, static="{numbers[0]}")'
                 ) from error
             finally:
-                Module.__getattribute__ = unasked  # type: ignore[method-assign]
+                Module.__getattribute__ = original  # type: ignore[method-assign]
                 mode.reset(token)
             self.template = mapped(self._result, result)
             if self.operations is not None:
@@ -203,6 +213,8 @@ class Trace:
                 if any(memory.keys() != state.get(p, {}).keys() for p, memory in optimizer.state.items()):
                     raise NewState
             for x in self.inputs:
+                if x.leaf is None:  # a module may have named it after an optimiser asked for its gradient
+                    x.name = self.names.get(x.tensor, x.name)
                 if x.tensor is not None and x.tensor._data is not x.cell:
                     self.writes.append((x, x.tensor._data))
             for x in [x for x in self.inputs if x.tensor in self._set_grads]:
@@ -223,7 +235,7 @@ class Trace:
                     delattr(holder, name)
             for tensor, data, grad_then, overwritten in self._before:
                 tensor._data, tensor._grad, tensor._overwritten = data, grad_then, overwritten
-            self._before.clear()  # nobody is to hold the arrays
+            self._before.clear()  # else it would keep the arrays alive
             for optimizer, state in self._states.items():
                 optimizer.state.clear()
                 optimizer.state.update(state)
@@ -289,7 +301,7 @@ class Trace:
         return cell
 
     def _meet(self, tensor: Tensor, name: str, leaf: int | None) -> Pending:
-        """Let a Tensor that is there before the call stand for a placeholder."""
+        """Put a placeholder into a Tensor that was made before the call."""
         data = tensor._data.realize() if type(tensor._data) is Pending else tensor._data
         self._before.append((tensor, data, tensor._grad, tensor._overwritten))
         tensor._data = cell = self._input(name, Spec(data.shape, data.dtype, data.device), tensor, leaf)
@@ -297,7 +309,7 @@ class Trace:
         return cell
 
     def _input(self, name: str, spec: Spec, tensor: Tensor | None, leaf: int | None) -> Pending:
-        cell = Pending(Argument(name), (), spec)
+        cell = Pending(Placeholder(name), (), spec)
         self.inputs.append(Input(name, cell, tensor, leaf))
         self.cells[cell] = name
         return cell
@@ -417,7 +429,7 @@ _PLAIN = (bool, int, float, str, bytes, type, Module, FunctionType, BuiltinFunct
 
 
 def _asked(module: Module, name: str) -> Any:
-    """How attributes of modules are looked up while a function is traced. It would take too long always."""
+    """Look up an attribute of a module, and tell the trace. Only while a function is traced: it is slow."""
     if found := tracing():
         found.asks(module, name, object.__getattribute__(module, "__dict__"))
     return object.__getattribute__(module, name)

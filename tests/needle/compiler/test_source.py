@@ -90,6 +90,23 @@ def test_equal_steps_in_time_share_a_function():
     assert len({start for call in calls for start in re.findall(r"part\(x, (\d+),", call)}) >= 3
 
 
+def test_parameters_have_the_names_of_their_modules_also_if_an_optimiser_asks_first():
+    model = nn.Sequential(nn.Linear(2, 3, rng=0), nn.ReLU(), nn.Linear(3, 1, rng=0))
+    optimizer = optim.SGD(model.parameters(), lr=0.1)
+
+    def step(x):
+        optimizer.reset_grad()
+        loss = model(x).sum()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    program = jit(step).program_for(ndl.Tensor(np.ones((4, 2))))
+    assert [x.name for x in program.trace.inputs[1:]] == [
+        f"model.modules.{i}.{name}" for i in (0, 2) for name in ("weight", "bias")
+    ]
+
+
 def test_no_line_is_longer_than_the_page():
     for line in trained(6, plain=True).source.splitlines():
         assert len(line) <= PAGE
