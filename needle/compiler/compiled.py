@@ -150,10 +150,12 @@ class Compiled:
                     if number:
                         self._programs = [program, *[x for x in self._programs if x is not program]]
                     return result
-        with one_at_a_time:  # no other thread traces meanwhile
-            new = self._program(*self._taken(args, kwargs))
-            result = new.run(args, kwargs) if new is not None and self.may_call(new) else AGAIN
-            return self.function(*args, **kwargs) if result is AGAIN else result
+        new = self.program_for(*args, **kwargs)
+        result = new.run(args, kwargs) if new is not None and self.may_call(new) else AGAIN
+        if result is AGAIN:
+            with one_at_a_time:  # no other thread traces meanwhile
+                return self.function(*args, **kwargs)
+        return result
 
     def program_for(self, *args: Any, **kwargs: Any) -> Program | None:
         """The program for these arguments, made if there is none; nothing is computed.
@@ -163,10 +165,11 @@ class Compiled:
         if BACKEND == "np":
             return None
         with one_at_a_time:
-            return self._program(*self._taken(args, kwargs))
+            return self._program(args, kwargs)
 
-    def _program(self, structure: Any, leaves: list[Any]) -> Program | None:
-        known = [program for program in self._programs if program.structure == structure]
+    def _program(self, args: tuple, kwargs: dict[str, Any]) -> Program | None:
+        structure, leaves = self._taken(args, kwargs)
+        known = [program for program in self._programs if program.taken(args, kwargs) is not None]
         for program in known:
             program.refresh(leaves)
         fitting = [program for program in known if program.fits(leaves)]

@@ -13,14 +13,13 @@ For ``layer(x) = relu(x @ W + b)`` it is, shortened,
     def call(args, kwargs):
         leaves = taken(args, kwargs)
         if leaves is None: return again
-        with lock:
-            found = numbers(leaves) if fits(leaves) else None
-            if found is None: return again
-            x = leaves[0]._data._handle.buffer
-            …
-            result = new(80, float32)
-            status = kernels[0](x, W, b, result.buffer)
-            if status: failed(status)
+        found = numbers(leaves) if fits(leaves) else None
+        if found is None: return again
+        x = leaves[0]._data._handle.buffer
+        …
+        result = new(80, float32)
+        status = kernels[0](x, W, b, result.buffer)
+        if status: failed(status)
         return finish(leaves, [tensor(result)], found)
 
 `leaves` are the Tensors, arrays and numbers among the arguments, and `taken` finds them if these look as they
@@ -34,7 +33,7 @@ import re
 from collections.abc import Callable, Iterator
 from math import inf, nan
 from typing import Any
-from weakref import proxy
+from weakref import finalize, proxy
 
 import numpy as np
 
@@ -48,7 +47,7 @@ from ..modes import GRAD, SCOPE, mode
 from ..nn.module import Module
 from .lower import Call
 from .structures import Fixed, Leaf, is_plain, mapped, with_items
-from .trace import Input
+from .trace import Input, one_at_a_time
 
 #: What a call returns if the program does not fit: the caller looks for another one, or traces again.
 AGAIN: Any = object()
@@ -82,7 +81,9 @@ class Host:
         self.program = program
         self.names: dict[str, Any] = {**_KNOWN, "__lock": program.lock, "__owned": program.owned}
         self.names |= {"__kept": program.kept, "__kernels": program.kernels}
-        self.names["__program"] = proxy(program)  # so that a program that is dropped is gone at once
+        # Its functions know their names, which know them: a circle, which ends with the program.
+        self.names["__program"] = proxy(program)
+        finalize(program, self.names.clear).atexit = False
         self._leaves: list[str] = []
         self.arrays: dict[str, str] = {name: f"__kept[{name!r}]" for name in program.kept}
         collecting = self._collecting()
@@ -98,7 +99,11 @@ class Host:
         ]
         functions = {
             "taken(args, kwargs)": self._taken(),
-            "fits(leaves)": ["try:", *self._fits(), "except (KeyError, ValueError): return False"],
+            "fits(leaves)": [
+                "try:",
+                *self._fits(),
+                "except (AttributeError, KeyError, ValueError): return False",
+            ],
             "numbers(__leaves)": self._numbers(),
             "collect(leaves, steps)": [
                 *collecting,
@@ -108,13 +113,19 @@ class Host:
             "call(args, kwargs)": [
                 "leaves = taken(args, kwargs)",
                 "if leaves is None: return __again",
-                "with __lock:",
-                "    found = numbers(leaves) if fits(leaves) else None",
-                "    if found is None: return __again",
-                "    steps = 1",
-                *[f"    {line}" for line in [*collecting, *self._computing(), *counting]],
+                "__one_at_a_time.acquire()",  # while another thread traces, Tensors hold no arrays
+                "__lock.acquire()",
+                "try:",
+                "    try:",
+                "        found = numbers(leaves) if fits(leaves) else None",
+                "        if found is None: return __again",
+                "        steps = 1",
+                *[f"        {line}" for line in collecting],
+                "    finally: __one_at_a_time.release()",
+                *[f"    {line}" for line in [*self._computing(), *counting]],
+                "finally: __lock.release()",
                 f"scope = __mode()[{SCOPE}]",
-                f"return finish(leaves, [{', '.join(made)}], found)",
+                f"with __one_at_a_time: return finish(leaves, [{', '.join(made)}], found)",
             ],
         }
         self.source = "\n\n".join(
@@ -226,11 +237,16 @@ class Host:
             for name in asked:
                 if name in attributes:
                     here, x = f"{place}[{name!r}]", attributes[name]
-                    same = f"{here} is {named(x)} or " * (is_plain(x) or isinstance(x, (Module, Value)))
-                    yield f"({same}{here} == {named(mapped(_fixed, x))})"
+                    kept = mapped(_fixed, x)
+                    if is_plain(x) or isinstance(x, (Module, Value)):
+                        yield f"({here} is {named(x)} or {here} == {named(kept)})"
+                    elif isinstance(x, dict):  # the order of keys counts, too
+                        yield f"[*{here}.items()] == {named([*kept.items()])}"
+                    else:
+                        yield f"{here} == {named(kept)}"
                 elif name == "__dict__":  # all of them, as `parameters` does
                     yield f"[*{place}] == {named([*vars(holder)])}"
-                elif not callable(getattr(type(holder), name, None)):  # only its class may have it
+                else:  # only its class may have it
                     yield f"{name!r} not in {place}"
 
     def _asks_of_optimizers(self) -> Iterator[str]:
@@ -245,7 +261,11 @@ class Host:
                 yield f"{named(group)}['params'] == {named([*group['params']])}"
         for _, holder, key, value in found.options.values():
             option = f"{named(holder)}[{key!r}]"
-            yield option if value and type(value) is not bool else f"{option} == {value!r}"
+            if type(value) in (int, float) and value:
+                yield option  # any number but 0
+            else:
+                is_short = value is None or type(value) in (bool, int, float, str)
+                yield f"{option} == {value!r}" if is_short else f"{named(Fixed(value))} == {option}"
 
     def _numbers(self) -> list[str]:
         program, found = self.program, self.program.trace
@@ -398,6 +418,7 @@ _KNOWN: dict[str, Any] = {
     "__like": _is_like,
     "__mode": mode.get,
     "__number": _number,
+    "__one_at_a_time": one_at_a_time,
     "__repeat": dict.fromkeys,
     "__tensor": Tensor,
     "__with_items": with_items,

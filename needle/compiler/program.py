@@ -280,7 +280,7 @@ class Program:
         names = Host(self).names
         self._fits: Callable[[list[Any]], bool] = names["fits"]
         self._numbers: Callable[[list[Any]], list[Any] | None] = names["numbers"]
-        self._taken, self._call = names["taken"], names["call"]
+        self.taken, self._call = names["taken"], names["call"]
         self._collect, self._finish = names["collect"], names["finish"]
 
     def fits(self, leaves: list[Any]) -> bool:
@@ -295,7 +295,7 @@ class Program:
 
     def run(self, args: tuple, kwargs: dict) -> Any:
         """Compute; `AGAIN` if the program does not fit."""
-        if not self.kernels and (leaves := self._taken(args, kwargs)) is not None:
+        if not self.kernels and (leaves := self.taken(args, kwargs)) is not None:
             with self.lock:
                 if not self.kernels and self.fits(leaves):
                     self._compile()

@@ -165,6 +165,9 @@ def _can_scan(program: Program) -> bool:
         return False  # several functions, or threads share its iterations
     if program.bound or program.returned_numbers:
         return False  # it writes its batch, another Tensor in each step, or returns numbers of the host
+    after = {x.tensor: grad is not None for x, grad in found.grads}
+    if found.grad_of or any(after.get(p, has) is not has for p, has in found.asked_grads.items()):
+        return False  # a step reads the gradient that the step before has left
     as_they_came = [x for x in leaves_of(found.template) if isinstance(x, Tensor)]
     if any(x not in found.input_of or found.input_of[x].leaf is None for x in as_they_came):
         return False  # it is the same Tensor after each step, with other numbers in it

@@ -30,8 +30,8 @@ def jit(f: Any, plain: bool = True, **options: Any) -> Any:
     return compiled
 
 
-def _plain_program(compiled: Compiled, structure: Any, leaves: list[Any]) -> Program | None:
-    program = Compiled._program(compiled, structure, leaves)
+def _plain_program(compiled: Compiled, args: tuple, kwargs: dict[str, Any]) -> Program | None:
+    program = Compiled._program(compiled, args, kwargs)
     if program is not None and not (program.is_ready_at_once or program.kernels):
         make_plain(program)
     return program
@@ -48,7 +48,7 @@ def _no_program_that_fits_refuses(monkeypatch):
     run = Program.run
 
     def running(self, args, kwargs):
-        leaves = self._taken(args, kwargs)
+        leaves = self.taken(args, kwargs)
         fits = leaves is not None and self.fits(leaves)
         result = run(self, args, kwargs)
         assert not fits or result is not AGAIN
