@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+from collections import OrderedDict
+
 import numpy as np
 import pytest
 
 import needle as ndl
-from needle import optim
+from needle import nn, optim
 
-from .conftest import assert_close, assert_equals_eager, jit, tensor
+from .conftest import assert_close, assert_equals_eager, count_of, jit, tensor
 
 
 def constant(values, dtype: str = "float32") -> ndl.Tensor:
@@ -116,3 +120,70 @@ def test_a_scan_that_returns_a_number():
     rates, losses = ndl.scan(step, constant(np.ones((4, 3))))
     np.testing.assert_array_equal(rates.numpy(), [0.25] * 4)
     np.testing.assert_allclose(np.diff(losses.numpy()), [-0.75] * 3, rtol=1e-5)
+
+
+def test_an_option_that_is_no_number_may_change():
+    class Either(optim.Optimizer):
+        def __init__(self, params, way):
+            super().__init__(params, way=way)
+
+        def rule(self, p, grad, state, t, way):
+            return p + grad if way == "up" else p - grad
+
+    p = ndl.zeros(2, requires_grad=True)
+    optimizer = Either([p], "up")
+
+    @jit
+    def step(x):
+        (p * x).sum().backward()
+        optimizer.step()
+
+    for way, expected in (("up", 1), ("up", 2), ("down", 1)):
+        optimizer.way = way
+        step(ndl.ones(2))
+        assert p.numpy().tolist() == [expected] * 2
+
+
+def test_layers_of_a_dictionary_in_another_order_and_another_forward():
+    class Layers(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = {"a": nn.Linear(3, 3, rng=0), "b": nn.Linear(3, 3, rng=1)}
+
+        def forward(self, x):
+            for layer in self.layers.values():
+                x = layer(x)
+            return x
+
+    model = Layers()
+    f = jit(model)
+    assert_equals_eager(f, tensor(2, 3))
+    model.layers["a"] = model.layers.pop("a")
+    assert_close(f(tensor(2, 3)).numpy(), model(tensor(2, 3)).numpy())
+    model.forward = lambda x: x * 2
+    assert f(ndl.ones(2)).numpy().tolist() == [2, 2]
+
+
+def test_dictionaries_of_two_kinds_have_two_programs():
+    f = jit(lambda named: named["x"] * 2)
+    for given in ({"x": ndl.ones(2)}, OrderedDict(x=ndl.ones(2)), OrderedDict(x=ndl.ones(2))):
+        assert f(given).numpy().tolist() == [2, 2]
+    assert count_of(f) == 2
+
+
+def test_a_function_that_is_dropped_leaves_nothing_behind():
+    def compiled():
+        weight = ndl.ones(3, 3, device=ndl.cpu_numpy())
+        f = ndl.jit(lambda x: x @ weight)
+        f(ndl.ones(2, 3, device=ndl.cpu_numpy()))
+        return f, weakref.ref(weight)
+
+    f, weight = compiled()
+    gc.collect()
+    gc.disable()
+    try:
+        assert weight() is not None
+        del f
+        assert weight() is None
+    finally:
+        gc.enable()

@@ -292,3 +292,21 @@ def test_batches_that_do_not_fit(batches, error, said):
 def test_what_is_no_function():
     with pytest.raises(TypeError, match="jit: needs a function, got 3"):
         ndl.scan(3, ndl.ones(2))
+
+
+def test_a_step_that_reads_the_gradient_of_the_step_before():
+    def trained(many):
+        w = ndl.Tensor(np.ones(2), requires_grad=True)
+
+        def step(x):
+            before = w.grad
+            loss = (w * x).sum()
+            loss.backward()
+            if before is not None:
+                w.grad = (w.grad + before).detach()
+            return loss
+
+        many(step, ndl.Tensor(np.arange(10.0).reshape(5, 2)))
+        return w.grad.numpy().tolist()
+
+    assert trained(ndl.scan) == trained(lambda step, x: [step(x[i].detach()) for i in range(5)]) == [20, 25]
