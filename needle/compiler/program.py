@@ -32,7 +32,7 @@ from . import runtime
 from .background import Task, tell_if_long
 from .codegen import Part, write_part
 from .host import Host, maker_of
-from .lower import Access, Buffer, Call, Nest, lower
+from .lower import Access, Buffer, Call, Nest, lower, whole
 from .names import Names
 from .schedule import LoopSchedule, schedule
 from .simplify import simplify
@@ -448,9 +448,8 @@ def array_over(handle: Any, shape: tuple[int, ...], device: Any) -> NDArray:
 
 
 def _copy(array: Any, out: Buffer) -> list[Nest]:
-    write = Access(out, 0, compact_strides(array.shape))
     read = Access(array._handle, array.offset, array.strides)
-    return [Nest("copy", array.shape, write, [read])] if out.size else []
+    return [Nest("copy", array.shape, whole(out, array.shape), [read])] if out.size else []
 
 
 class _Holder:

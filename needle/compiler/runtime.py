@@ -273,8 +273,8 @@ def names_for(functions: Iterable[tuple[str, str]]) -> dict[str, Any]:
     return found
 
 
-#: The functions that were compiled or loaded last, by their keys and files. Each takes some megabytes. They
-#: are given back when no program uses it, and it is not in here any more.
+#: The functions that were compiled or loaded last, by their keys and files. Each takes some megabytes. Most
+#: of that is given back when no program uses it, and it is not in here any more.
 _loaded: dict[tuple, Any] = {}
 _MOST_LOADED = 50
 
