@@ -29,10 +29,7 @@ class JupyterLab:
     opened: int = 0
 
     def open(self, page: Page, *cells: str | NotebookNode, run: bool = True) -> None:
-        """Open a new notebook with these cells, of Python if they are text, and `run` them all.
-
-        A page that shows one already puts the new one in its place, since to load JupyterLab takes long.
-        """
+        """Open a new notebook with these cells, of Python if they are text, and `run` them all."""
         self.opened += 1
         name = f"{self.opened}.ipynb"
         notebook = nbformat.v4.new_notebook(
@@ -40,19 +37,14 @@ class JupyterLab:
             metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}},
         )
         nbformat.write(notebook, self.folder / name)
-        if page.url.startswith(self.address):
-            page.evaluate(CLOSE)
-            self.run(page, "docmanager:open", path=name)
-            page.wait_for_function(KERNEL_IS_IDLE, timeout=60_000, polling=200)
-        else:
-            self.visit(page, name)
+        self.visit(page, name)
         if run:
             self.run(page, "notebook:run-all-cells")
 
     def visit(self, page: Page, name: str) -> None:
         """Open a notebook that lies in the folder, and wait until its kernel is ready."""
         page.goto(f"{self.address}/doc/tree/{name}")
-        page.wait_for_function(KERNEL_IS_IDLE, timeout=60_000, polling=200)
+        page.wait_for_function(KERNEL_IS_IDLE, timeout=60_000)
 
     def run(self, page: Page, command: str, **arguments: str) -> None:
         """Run a command of JupyterLab, such as ``notebook:run-all-cells``."""
@@ -89,12 +81,6 @@ EXECUTE = """async code => {
     }
     await future.done
     return printed
-}"""
-
-CLOSE = """async () => {
-    const shown = jupyterapp.shell.currentWidget
-    await shown.sessionContext.shutdown()
-    shown.dispose()
 }"""
 
 KERNEL = "window.jupyterapp?.shell.currentWidget?.sessionContext.session?.kernel?.id"
