@@ -31,13 +31,15 @@ NumPy's random generators.
 
 from __future__ import annotations
 
+import copy
 import inspect
 import linecache
 import random
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType
@@ -52,7 +54,7 @@ from ..modes import line_of_user, mode, tracing
 from ..nn.module import Module, _joined, _parts
 from ..optim.optimizer import Optimizer
 from .stand_ins import CannotTrace, HostArray, Number, Option
-from .structures import Leaf, filled, mapped
+from .structures import Fixed, Leaf, filled, is_plain, mapped
 
 __all__ = ["CannotTrace", "Input", "NewState", "Trace", "trace"]
 
@@ -178,6 +180,9 @@ class Trace:
         self._states: dict[Optimizer, dict[Any, dict[str, Any]]] = {}  # of optimisers, before the run
         self._set_grads: set[Any] = set()  # the Tensors whose `grad` is set
         self._before: list[tuple[Any, Any, Any, Any]] = []  # Tensors, and what they held before the run
+        #: By their ids, dictionaries and lists of modules and optimisers: whose, by which path, and a copy.
+        self._contents: dict[int, tuple[Any, str, Any, Any]] = {}
+        self._new_modules: set[Module] = set()  # made in the run: they may change
 
     def run(
         self, function: Callable, arguments: Any, leaves: list, names: list[str], shared: set[int]
@@ -188,8 +193,10 @@ class Trace:
             given = [self._leaf(i, x, names[i], i in shared) for i, x in enumerate(leaves)]
             args, kwargs = filled(arguments, given, attrgetter("value"))
             token = mode.set((self, grad, scope, False))
-            original, Module.__getattribute__ = Module.__getattribute__, _asked  # type: ignore
+            originals = {name: getattr(Module, name) for name in _HOOKS}
             try:
+                for name, hook in _HOOKS.items():
+                    setattr(Module, name, hook)
                 result = function(*args, **kwargs)
             except TypeError as error:
                 numbers = [name for name, (kind, *_) in self.numbers.items() if kind == "leaf"]
@@ -201,7 +208,8 @@ class Trace:
                     f'ndl.jit(f, static="{numbers[0]}")'
                 ) from error
             finally:
-                Module.__getattribute__ = original  # type: ignore[method-assign]
+                for name, original in originals.items():
+                    setattr(Module, name, original)
                 mode.reset(token)
             self.template = mapped(self._result, result)
             if self.operations is not None:
@@ -222,17 +230,14 @@ class Trace:
                 self.grads.append((x, None if grad is None else self.data_of(grad)))
                 if grad is not None and x.leaf is not None and x.tensor is not leaves[x.leaf]:
                     self.ends.append((x, leaves[x.leaf].op is not None))
-            for holder, name in self._changed():
+            for holder, path, _ in self._changed():
                 raise CannotTrace(
-                    f"jit: the function changes {name} of {type(holder).__name__}, which a compiled program "
+                    f"jit: the function changes {path} of {type(holder).__name__}, which a compiled program "
                     "does not repeat; let it return what it computes, and change that outside"
                 )
         finally:
-            for holder, name in self._changed():
-                if name in self.holders[holder]:
-                    setattr(holder, name, self.holders[holder][name])
-                else:
-                    delattr(holder, name)
+            for *_, restore in [*self._changed()]:
+                restore()
             for tensor, data, grad_then, overwritten in self._before:
                 tensor._data, tensor._grad, tensor._overwritten = data, grad_then, overwritten
             self._before.clear()  # else it would keep the arrays alive
@@ -355,12 +360,35 @@ class Trace:
 
     def asks(self, module: Module, name: str, attributes: dict[str, Any]) -> None:
         """A module is asked for one of its attributes."""
-        if module not in self.holders:
+        if self._holds(module, attributes):
+            for name in [name, *attributes] if name == "__dict__" else [name]:
+                if name not in self.asked[module]:
+                    self.asked[module][name] = None
+                    self._keep(module, name, attributes.get(name))
+
+    def sets(self, module: Module, attributes: dict[str, Any]) -> None:
+        """A module gets an attribute."""
+        if attributes:
+            self._holds(module, attributes)
+        else:  # its first one
+            self._new_modules.add(module)
+
+    def _holds(self, module: Module, attributes: dict[str, Any]) -> bool:
+        """Whether a module was there before the run. If so, it takes part from now on."""
+        if module not in self.holders and module not in self._new_modules:
             attributes.setdefault("training", type(module).training)
             self.holders[module], self.asked[module] = dict(attributes), {}
+            self._contents[id(attributes)] = module, "", attributes, self.holders[module]
             for path, part in _parts(attributes.items()):
                 self.names.setdefault(part, _joined(self.names.get(module, ""), path))
-        self.asked[module] |= dict.fromkeys([name, *attributes] if name == "__dict__" else [name])
+        return module in self.holders
+
+    def _keep(self, holder: Any, path: str, x: Any) -> None:
+        """Remember what a list or a dictionary of a module or optimiser holds, and those in it."""
+        if isinstance(x, (dict, list, tuple)) and id(x) not in self._contents:
+            self._contents[id(x)] = holder, path, x, copy.copy(x)
+            for key, y in x.items() if isinstance(x, dict) else enumerate(x):
+                self._keep(holder, f"{path}.{key}", y)
 
     def option(self, optimizer: Optimizer, holder: dict, key: str) -> Any:
         """What stands for an option of an optimiser: a number that may change, or what each call has to find
@@ -393,6 +421,7 @@ class Trace:
             return
         attributes = vars(optimizer).items()
         self.holders[optimizer] = {name: x for name, x in attributes if not isinstance(x, (dict, list))}
+        self._contents[id(vars(optimizer))] = optimizer, "", vars(optimizer), dict(attributes)
         self.asked[optimizer] = dict.fromkeys(self.holders[optimizer])
         counts = {p: optimizer._updates.get(p, 0) for group in optimizer.groups for p in group["params"]}
         self.updates[optimizer] = {}
@@ -414,14 +443,15 @@ class Trace:
         self.numbers[name] = source
         return kind(name, value)
 
-    def _changed(self) -> list[tuple[Any, str]]:
-        """The modules and optimisers that the function has changed, each with the name of an attribute."""
-        return [
-            (holder, name)
-            for holder, before in self.holders.items()
-            for name, x in vars(holder).items()
-            if (x is not before[name] if name in before else isinstance(x, Value) and self._has_made(x))
-        ]
+    def _changed(self) -> Iterator[tuple[Any, str, Callable]]:
+        """What modules and optimisers hold otherwise than before: whose it is, its path, and what undoes it."""
+        for holder, path, now, before in self._contents.values():
+            then, x = [dict(x if isinstance(x, dict) else enumerate(x)) for x in (before, now)]
+            for key in then | x:
+                old, new = then.get(key, self), x.get(key, self)  # nothing holds the trace
+                if old is not new and not (is_plain(new) and Fixed(old) == new):
+                    yield holder, _joined(path, str(key)), partial(_refill, now, before)
+                    break
 
 
 #: What a function may return besides Tensors and numbers that it computed.
@@ -433,6 +463,23 @@ def _asked(module: Module, name: str) -> Any:
     if found := tracing():
         found.asks(module, name, object.__getattribute__(module, "__dict__"))
     return object.__getattribute__(module, name)
+
+
+def _sets(module: Module, name: str, value: Any) -> None:
+    """Set an attribute of a module, and tell the trace."""
+    if found := tracing():
+        found.sets(module, object.__getattribute__(module, "__dict__"))
+    super(Module, module).__setattr__(name, value)
+
+
+#: What modules do otherwise while a function is traced.
+_HOOKS: dict[str, Callable] = {"__getattribute__": _asked, "__setattr__": _sets}
+
+
+def _refill(collection: Any, contents: Any) -> None:
+    """Let a dictionary or a list hold what it held before."""
+    collection.clear()
+    (collection.update if isinstance(collection, dict) else collection.extend)(contents)
 
 
 def _line(code: Any, place: int) -> str:

@@ -10,6 +10,7 @@ import re
 import time
 import warnings
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -848,3 +849,68 @@ def test_a_module_that_keeps_what_it_computed_is_as_it_was(refused):
     assert module.hidden is before
     assert before.numpy().tolist() == [0]
     assert not hasattr(module, "last")
+
+
+class Keeping(nn.Module):
+    """A module that keeps something of each call."""
+
+    count = 0
+    last: Any = None
+
+    def __init__(self):
+        self.list, self.numbers, self.within = [1.0], {"n": 1}, ({"list": [1]},)
+
+    def forward(self, x, keep):
+        keep(self, x)
+        return x * self.count
+
+
+@pytest.mark.parametrize(
+    ("keep", "path"),
+    [
+        (lambda m, x: setattr(m, "count", m.count + 1), "count"),
+        (lambda m, x: setattr(m, "last", x if m.last is None else m.last + x), "last"),
+        (lambda m, x: setattr(m, "shape", x.shape), "shape"),
+        (lambda m, x: delattr(m, "list"), "list"),
+        (lambda m, x: m.list.append(x), "list.1"),
+        (lambda m, x: m.list.__setitem__(0, x), "list.0"),
+        (lambda m, x: m.numbers.update(n=m.numbers["n"] + 1), "numbers.n"),
+        (lambda m, x: m.numbers.clear(), "numbers.n"),
+        (lambda m, x: m.within[0]["list"].append(2), "within.0.list.1"),
+        (lambda m, x: vars(m)["numbers"].update(k=x), "numbers.k"),
+    ],
+)
+def test_what_a_module_keeps_of_a_call_is_refused(keep, path):
+    module = Keeping()
+    for _ in range(2):
+        with pytest.raises(CannotTrace, match=f"changes {path} of Keeping"):
+            jit(lambda x: module(x, keep))(tensor(3))
+        held = {"list": [1.0], "numbers": {"n": 1}, "within": ({"list": [1]},), "training": True}
+        assert vars(module) == held
+
+
+def test_what_is_put_into_a_module_is_refused():
+    module = nn.Linear(2, 2)
+    with pytest.raises(CannotTrace, match="changes last of Linear"):
+        jit(lambda x: setattr(module, "last", x * 2))(tensor(3))
+    assert not hasattr(module, "last")
+
+
+def test_a_module_may_set_what_it_has_and_new_ones_may_be_made():
+    class Sized(nn.Module):
+        def __init__(self, size):
+            self.size, self.seen = size, []
+            self.twice = self.size * 2
+
+        def forward(self, x):
+            self.size = len(x.shape)
+            return x * self.size * self.twice
+
+    module, x = Sized(1), tensor(3)
+
+    def f(x):
+        made = Sized(3)
+        made.seen.append(module(x))
+        return made(x) + made.seen[0] + nn.Sequential(nn.LayerNorm1d(3), nn.ReLU())(x.reshape((1, 3)))
+
+    assert_equals_eager(f, x)
