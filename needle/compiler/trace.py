@@ -212,11 +212,6 @@ class Trace:
                     setattr(Module, name, original)
                 mode.reset(token)
             self.template = mapped(self._result, result)
-            if self.operations is not None:
-                said = mapped(lambda x, _: self._said(x._data if isinstance(x, Value) else x), result)
-                code = getattr(getattr(function, "__func__", function), "__code__", None)
-                where = "its end" if code is None else _line(code, len(code.co_code) - 1)
-                self.operations.append((f"the result {said}", b"", where))
             for optimizer, state in self._states.items():
                 if any(memory.keys() != state.get(p, {}).keys() for p, memory in optimizer.state.items()):
                     raise NewState
@@ -230,6 +225,7 @@ class Trace:
                 self.grads.append((x, None if grad is None else self.data_of(grad)))
                 if grad is not None and x.leaf is not None and x.tensor is not leaves[x.leaf]:
                     self.ends.append((x, leaves[x.leaf].op is not None))
+            self._say_outcomes(function, result)
             for holder, path, _ in self._changed():
                 raise CannotTrace(
                     f"jit: the function changes {path} of {type(holder).__name__}, which a compiled program "
@@ -325,7 +321,7 @@ class Trace:
 
     def made(self, cell: Pending) -> None:
         """An operator has made a pending value."""
-        self.cells[cell] = ""
+        self.cells[cell] = "" if self.operations is None else f"#{len(self.operations) + 1} {cell.shape}"
         if isinstance(cell.op, Draw):
             self.draws.append(cell)
         if self.operations is not None:
@@ -335,8 +331,22 @@ class Trace:
             constants += [b"%d" % id(x.tensor) for x in self.inputs if x.leaf is None]  # which ones are found
             self.operations.append((said, b"".join(constants), _line(*line_of_user(4))))
 
+    def _say_outcomes(self, function: Any, result: Any) -> None:
+        """Note for `debug` what is written, which gradients there are, and what is returned."""
+        if self.operations is None:
+            return
+        code = getattr(getattr(function, "__func__", function), "__code__", None)
+        where = "its end" if code is None else _line(code, len(code.co_code) - 1)
+        for end, outcomes in ((".data", self.writes), (".grad", self.grads)):
+            for x, value in outcomes:
+                which = b"%d" % id(x.tensor) if x.leaf is None else b""
+                self.operations.append((f"{x.name}{end} = {self._said(value)}", which, where))
+        said = mapped(lambda x, _: self._said(x._data if isinstance(x, Value) else x), result)
+        self.operations.append((f"the result {said}", b"", where))
+
     def _said(self, x: Any) -> Any:
-        """What messages say of an operand, or of what is returned."""
+        """What messages say of an operand, or of what is returned: values have the numbers of the operations
+        that made them."""
         if type(x) is not Pending:
             return x
         return self.cells.get(x) or (repr(x.op) if type(x.op) is Constant else str(x.shape))
@@ -361,10 +371,10 @@ class Trace:
     def asks(self, module: Module, name: str, attributes: dict[str, Any]) -> None:
         """A module is asked for one of its attributes."""
         if self._holds(module, attributes):
-            for name in [name, *attributes] if name == "__dict__" else [name]:
-                if name not in self.asked[module]:
-                    self.asked[module][name] = None
-                    self._keep(module, name, attributes.get(name))
+            for asked in [name, *attributes] if name == "__dict__" else [name]:
+                if asked not in self.asked[module]:
+                    self.asked[module][asked] = None
+                    self._keep(module, asked, attributes.get(asked))
 
     def sets(self, module: Module, attributes: dict[str, Any]) -> None:
         """A module gets an attribute."""
@@ -444,7 +454,7 @@ class Trace:
         return kind(name, value)
 
     def _changed(self) -> Iterator[tuple[Any, str, Callable]]:
-        """What modules and optimisers hold otherwise than before: whose it is, its path, and what undoes it."""
+        """What modules and optimisers hold otherwise than before: whose it is, its path, and its undoing."""
         for holder, path, now, before in self._contents.values():
             then, x = [dict(x if isinstance(x, dict) else enumerate(x)) for x in (before, now)]
             for key in then | x:

@@ -406,7 +406,7 @@ def frozen():
         "how often": (
             lambda x: [x := x * 2 for _ in names][-1],
             lambda: names.append("b"),
-            "Now it computes MulScalar(scalar=2) of (3,); before, it computed the result (3,)",
+            "Now it computes MulScalar(scalar=2) of #1 (3,); before, it computed the result #1 (3,)",
         ),
         "a number that is returned": (
             lambda x: (x, len(names)),
@@ -449,6 +449,34 @@ def test_what_is_frozen_is_found_by_debug(which):
     assert said in message
     assert f"(line {f.__code__.co_firstlineno} of test_contract.py, in " in message
     assert re.search("at `.*lambda x: ", message)  # the line itself
+
+
+@pytest.mark.parametrize(
+    ("do", "now", "before"),
+    [
+        (lambda a, b, p, q, other: b - a if other else a - b, "Negate() of #1 (3,)", "Negate() of #2 (3,)"),
+        (lambda a, b, p, q, other: b if other else a, "the result #2 (3,)", "the result #1 (3,)"),
+        (lambda a, b, p, q, other: setattr(q if other else p, "data", a), "q.data = #1", "p.data = #1"),
+        (lambda a, b, p, q, other: setattr(p, "data", b if other else a), "p.data = #2", "p.data = #1"),
+        (lambda a, b, p, q, other: setattr(p, "grad", b if other else a), "p.grad = #2", "p.grad = #1"),
+        (lambda a, b, p, q, other: other and setattr(p, "grad", None), "p.grad = None", "the result False"),
+    ],
+)
+def test_debug_tells_values_of_one_shape_apart(do, now, before):
+    p, q, other = nn.Parameter(np.ones(3)), nn.Parameter(np.ones(3)), False
+
+    def f(x):
+        return do(x + p, x * q, p, q, other)
+
+    g, x = jit(f, debug=True), tensor(3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        g(x)
+        g(x)
+    other = True
+    said = f"{re.escape(now)}.*; before, it computed .*{re.escape(before)}"
+    with pytest.warns(RuntimeWarning, match=said):
+        g(x)
 
 
 def test_debug_says_nothing_of_what_is_read_anew():
