@@ -26,7 +26,8 @@ wherever the function finds them. All else that Python reads is what it was when
 How does the trace learn what the function uses? needle's objects report it: a Tensor when an operator takes
 it, a module when one of its attributes is read (each call of a module reads some), and an optimiser when its
 options are read. The function's own names are looked up only to name Tensors in the source, and to find
-NumPy's random generators.
+generators of random numbers. These are noticed also among its arguments and in modules and optimisers. A
+generator anywhere else is not: what it draws is frozen.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ from ..modes import line_of_user, mode, tracing
 from ..nn.module import Module, _joined, _parts
 from ..optim.optimizer import Optimizer
 from .stand_ins import CannotTrace, HostArray, Number, Option
-from .structures import Fixed, Leaf, filled, is_plain, mapped
+from .structures import Fixed, Leaf, filled, is_plain, leaves_of, mapped
 
 __all__ = ["CannotTrace", "Input", "NewState", "Trace", "trace"]
 
@@ -126,11 +127,13 @@ def trace(
     """
     shared: set[int] = set()  # leaves that the function finds by another name, too
     for _ in range(3):  # another thread may draw random numbers meanwhile, but hardly each time
-        drawn = _random_states(function)
         found = Trace(_names_of_tensors(function), debug)
+        given = [x.value for x in leaves_of(arguments) if type(x) is Fixed]
+        for x in (*_SHARED_GENERATORS, *_named_in(function).values(), *given):
+            found.watch(x)
         found.run(function, arguments, leaves, leaf_names, shared)
         met = {i for i, x in enumerate(leaves) if isinstance(x, Tensor) and x in found.input_of}
-        if met == shared and drawn == _random_states(function):
+        if met == shared and all(_STATES[type(x)](x) == state for x, state in found.generators.items()):
             return found
         shared = met
     raise CannotTrace(
@@ -182,6 +185,8 @@ class Trace:
         self._before: list[tuple[Any, Any, Any, Any]] = []  # Tensors, and what they held before the run
         #: By their ids, dictionaries and lists of modules and optimisers: whose, by which path, and a copy.
         self._contents: dict[int, tuple[Any, str, Any, Any]] = {}
+        #: Generators of random numbers that the function may find, and where they stood before.
+        self.generators: dict[Any, Any] = {}
         self._new_modules: set[Module] = set()  # made in the run: they may change
 
     def run(
@@ -393,8 +398,14 @@ class Trace:
                 self.names.setdefault(part, _joined(self.names.get(module, ""), path))
         return module in self.holders
 
+    def watch(self, x: Any) -> None:
+        """Remember where a generator of random numbers stands, if it is one."""
+        if type(x) in _STATES:
+            self.generators.setdefault(x, _STATES[type(x)](x))
+
     def _keep(self, holder: Any, path: str, x: Any) -> None:
         """Remember what a list or a dictionary of a module or optimiser holds, and those in it."""
+        self.watch(x)
         if isinstance(x, (dict, list, tuple)) and id(x) not in self._contents:
             self._contents[id(x)] = holder, path, x, copy.copy(x)
             for key, y in x.items() if isinstance(x, dict) else enumerate(x):
@@ -500,12 +511,13 @@ def _line(code: Any, place: int) -> str:
     return f"`{linecache.getline(code.co_filename, line).strip()}` ({where}, in {code.co_name})"
 
 
-def _random_states(function: Any) -> list[str]:
-    """Where generators of random numbers stand: those that all of NumPy and Python share, and those that the
-    function finds by its names."""
-    own = [x for x in _named_in(function).values() if isinstance(x, np.random.Generator)]
-    shared = np.random.get_state(legacy=False), hash(random.getstate())
-    return [str(x) for x in (*shared, *[generator.bit_generator.state for generator in own])]
+#: Where generators of random numbers stand; and those that all of NumPy and Python share.
+_STATES: dict[type, Callable] = {
+    np.random.Generator: lambda x: str(x.bit_generator.state),
+    np.random.RandomState: lambda x: str(x.get_state(legacy=False)),
+    random.Random: lambda x: hash(x.getstate()),
+}
+_SHARED_GENERATORS = np.random.get_state.__self__, random.getstate.__self__  # type: ignore[attr-defined]
 
 
 def _names_of_tensors(function: Any) -> dict[Any, str]:

@@ -621,6 +621,35 @@ def test_random_numbers_of_the_host_are_refused(draw):
         jit(lambda x: x + Tensor(np.array(draw()), requires_grad=False))(tensor(3))
 
 
+@pytest.mark.parametrize(
+    ("generator", "draw"),
+    [
+        (np.random.default_rng, lambda rng: rng.normal()),
+        (np.random.RandomState, lambda rng: rng.rand()),
+        (random.Random, lambda rng: rng.random()),
+    ],
+)
+def test_a_generator_of_the_host_is_refused_once_it_draws(generator, draw):
+    class Noisy(nn.Module):
+        def __init__(self):
+            self.rng, self.all = generator(0), {"rng": [generator(1)]}
+
+        def forward(self, x, of):
+            return x * draw(of(self))
+
+    rng, module, x = generator(2), Noisy(), tensor(3)
+    for f in (
+        lambda x, given: x * draw(rng),
+        lambda x, given: x * draw(given[0]),
+        lambda x, given: module(x, lambda m: m.rng),
+        lambda x, given: module(x, lambda m: m.all["rng"][0]),
+    ):
+        with pytest.raises(CannotTrace, match="draws random numbers by NumPy or Python"):
+            jit(f)(x, [rng])
+    g = jit(lambda x, given: x * 2 if given is rng and module.rng else x)
+    assert_same(g(x, rng), x.detach() * 2)
+
+
 def test_a_schedule_steps_outside():
     training = SmallTraining()
     schedule = optim.StepLR(training.optimizer, 1)
