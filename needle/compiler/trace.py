@@ -440,9 +440,11 @@ class Trace:
     def _note(self, optimizer: Optimizer) -> None:
         if optimizer in self.updates:
             return
-        attributes = vars(optimizer).items()
-        self.holders[optimizer] = {name: x for name, x in attributes if not isinstance(x, (dict, list))}
-        self._contents[id(vars(optimizer))] = optimizer, "", vars(optimizer), dict(attributes)
+        attributes = vars(optimizer)
+        self._contents[id(attributes)] = optimizer, "", attributes, dict(attributes)
+        self.holders[optimizer] = {name: x for name, x in attributes.items() if name not in _OWN}
+        for name, x in self.holders[optimizer].items():
+            self._keep(optimizer, name, x)
         self.asked[optimizer] = dict.fromkeys(self.holders[optimizer])
         counts = {p: optimizer._updates.get(p, 0) for group in optimizer.groups for p in group["params"]}
         self.updates[optimizer] = {}
@@ -474,6 +476,9 @@ class Trace:
                     yield holder, _joined(path, str(key)), partial(_refill, now, before)
                     break
 
+
+#: What each optimiser holds, which a program compares, computes or updates in other ways.
+_OWN = ("params", "groups", "state", "_updates", "_options")
 
 #: What a function may return besides Tensors and numbers that it computed.
 _PLAIN = (bool, int, float, str, bytes, type, Module, FunctionType, BuiltinFunctionType, np.generic, np.dtype)

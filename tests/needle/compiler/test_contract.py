@@ -554,10 +554,14 @@ def test_an_optimiser_s_own_attribute():
         sign = 1.0
 
         def rule(self, p, grad, state, t, lr):
-            return p - self.sign * lr * grad
+            for keep in keeps:
+                keep(self)
+            return p - self.sign * self.signs["all"][0] * lr * grad
 
+    keeps: list[Any] = []
     p = nn.Parameter(np.ones(2))
     optimizer = Signed([p], lr=0.5)
+    optimizer.signs = {"all": [1.0]}
 
     def step():
         p.sum().backward()
@@ -568,6 +572,20 @@ def test_an_optimiser_s_own_attribute():
         optimizer.sign = sign
         g()
         assert p.numpy().tolist() == [after] * 2
+    optimizer.signs["all"][0] = -1.0
+    for after in (1.0, 0.0):
+        g()
+        assert p.numpy().tolist() == [after] * 2
+    assert count_of(g) == 4
+    for path, keep in (
+        ("signs.all.1", lambda optimizer: optimizer.signs["all"].append(1)),
+        ("sign", lambda optimizer: setattr(optimizer, "sign", -optimizer.sign)),
+        ("seen", lambda optimizer: setattr(optimizer, "seen", 1)),
+    ):
+        keeps[:] = [keep]
+        with pytest.raises(CannotTrace, match=f"changes {path} of Signed"):
+            jit(step)()
+        assert (optimizer.sign, optimizer.signs) == (-2.0, {"all": [-1.0]})
 
 
 def changes_of_groups():
