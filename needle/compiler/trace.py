@@ -40,7 +40,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from operator import attrgetter
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType
@@ -232,10 +232,12 @@ class Trace:
                     self.ends.append((x, leaves[x.leaf].op is not None))
             self._say_outcomes(function, result)
             for holder, path, _ in self._changed():
-                raise CannotTrace(
-                    f"jit: the function changes {path} of {type(holder).__name__}, which a compiled program "
-                    "does not repeat; let it return what it computes, and change that outside"
-                )
+                is_cache = isinstance(getattr(type(holder), path, None), cached_property)
+                if not is_cache or isinstance(vars(holder).get(path), (Value, Module)):
+                    raise CannotTrace(
+                        f"jit: the function changes {path} of {type(holder).__name__}, which a compiled "
+                        "program does not repeat; let it return what it computes, and change that outside"
+                    )
         finally:
             for *_, restore in [*self._changed()]:
                 restore()
@@ -474,7 +476,6 @@ class Trace:
                 old, new = then.get(key, self), x.get(key, self)  # nothing holds the trace
                 if old is not new and not (is_plain(new) and Fixed(old) == new):
                     yield holder, _joined(path, str(key)), partial(_refill, now, before)
-                    break
 
 
 #: What each optimiser holds, which a program compares, computes or updates in other ways.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import json
 import os
 import random
@@ -989,3 +990,23 @@ def test_a_module_may_set_what_it_has_and_new_ones_may_be_made():
         return made(x) + made.seen[0] + nn.Sequential(nn.LayerNorm1d(3), nn.ReLU())(x.reshape((1, 3)))
 
     assert_equals_eager(f, x)
+
+
+def test_a_module_may_cache_a_setting():
+    class Cached(nn.Module):
+        factor = 1.5
+
+        @functools.cached_property
+        def twice(self):
+            return self.factor * 2
+
+        def forward(self, x):
+            return x * self.twice
+
+    module, x = Cached(), tensor(3)
+    g = jit(lambda x: module(x))
+    for _ in range(2):
+        assert_same(g(x), x.detach() * 3)
+    assert "twice" not in vars(module)
+    assert count_of(g) == 1
+    assert_same(module(x).detach(), g(x))
