@@ -32,7 +32,6 @@ generator anywhere else is not: what it draws is frozen.
 
 from __future__ import annotations
 
-import copy
 import inspect
 import linecache
 import random
@@ -183,7 +182,7 @@ class Trace:
         self._states: dict[Optimizer, dict[Any, dict[str, Any]]] = {}  # of optimisers, before the run
         self._set_grads: set[Any] = set()  # the Tensors whose `grad` is set
         self._before: list[tuple[Any, Any, Any, Any]] = []  # Tensors, and what they held before the run
-        #: By their ids, dictionaries and lists of modules and optimisers: whose, by which path, and a copy.
+        #: By their ids, collections of modules and optimisers: whose, by which path, and what they held.
         self._contents: dict[int, tuple[Any, str, Any, Any]] = {}
         #: Generators of random numbers that the function may find, and where they stood before.
         self.generators: dict[Any, Any] = {}
@@ -243,7 +242,8 @@ class Trace:
                 restore()
             for tensor, data, grad_then, overwritten in self._before:
                 tensor._data, tensor._grad, tensor._overwritten = data, grad_then, overwritten
-            self._before.clear()  # else it would keep the arrays alive
+            for kept in (self._before, self._contents, self._new_modules):  # else it would keep them alive
+                kept.clear()
             for optimizer, state in self._states.items():
                 optimizer.state.clear()
                 optimizer.state.update(state)
@@ -395,7 +395,7 @@ class Trace:
         if module not in self.holders and module not in self._new_modules:
             attributes.setdefault("training", type(module).training)
             self.holders[module], self.asked[module] = dict(attributes), {}
-            self._contents[id(attributes)] = module, "", attributes, self.holders[module]
+            self._contents[id(attributes)] = module, "", attributes, _items(attributes)
             for path, part in _parts(attributes.items()):
                 self.names.setdefault(part, _joined(self.names.get(module, ""), path))
         return module in self.holders
@@ -409,8 +409,8 @@ class Trace:
         """Remember what a list or a dictionary of a module or optimiser holds, and those in it."""
         self.watch(x)
         if isinstance(x, (dict, list, tuple)) and id(x) not in self._contents:
-            self._contents[id(x)] = holder, path, x, copy.copy(x)
-            for key, y in x.items() if isinstance(x, dict) else enumerate(x):
+            self._contents[id(x)] = holder, path, x, _items(x)
+            for key, y in _items(x).items():
                 self._keep(holder, f"{path}.{key}", y)
 
     def option(self, optimizer: Optimizer, holder: dict, key: str) -> Any:
@@ -443,7 +443,7 @@ class Trace:
         if optimizer in self.updates:
             return
         attributes = vars(optimizer)
-        self._contents[id(attributes)] = optimizer, "", attributes, dict(attributes)
+        self._contents[id(attributes)] = optimizer, "", attributes, _items(attributes)
         self.holders[optimizer] = {name: x for name, x in attributes.items() if name not in _OWN}
         for name, x in self.holders[optimizer].items():
             self._keep(optimizer, name, x)
@@ -470,12 +470,12 @@ class Trace:
 
     def _changed(self) -> Iterator[tuple[Any, str, Callable]]:
         """What modules and optimisers hold otherwise than before: whose it is, its path, and its undoing."""
-        for holder, path, now, before in self._contents.values():
-            then, x = [dict(x if isinstance(x, dict) else enumerate(x)) for x in (before, now)]
-            for key in then | x:
-                old, new = then.get(key, self), x.get(key, self)  # nothing holds the trace
+        for holder, path, x, before in self._contents.values():
+            now = _items(x)
+            for key in before | now:
+                old, new = before.get(key, self), now.get(key, self)  # nothing holds the trace
                 if old is not new and not (is_plain(new) and Fixed(old) == new):
-                    yield holder, _joined(path, str(key)), partial(_refill, now, before)
+                    yield holder, _joined(path, str(key)), partial(_refill, x, before)
 
 
 #: What each optimiser holds, which a program compares, computes or updates in other ways.
@@ -503,10 +503,15 @@ def _sets(module: Module, name: str, value: Any) -> None:
 _HOOKS: dict[str, Callable] = {"__getattribute__": _asked, "__setattr__": _sets}
 
 
-def _refill(collection: Any, contents: Any) -> None:
+def _items(x: Any) -> dict[Any, Any]:
+    """What a dictionary, a list or a tuple holds, by key or place."""
+    return dict(x if isinstance(x, dict) else enumerate(x))
+
+
+def _refill(x: Any, items: dict[Any, Any]) -> None:
     """Let a dictionary or a list hold what it held before."""
-    collection.clear()
-    (collection.update if isinstance(collection, dict) else collection.extend)(contents)
+    x.clear()
+    x.update(items) if isinstance(x, dict) else x.extend(items.values())
 
 
 def _line(code: Any, place: int) -> str:
