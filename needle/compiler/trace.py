@@ -26,7 +26,8 @@ wherever the function finds them. All else that Python reads is what it was when
 How does the trace learn what the function uses? needle's objects report it: a Tensor when an operator takes
 it, a module when one of its attributes is read (each call of a module reads some), and an optimiser when its
 options are read. The function's own names are looked up only to name Tensors in the source, and to find
-NumPy's random generators.
+generators of random numbers. These are noticed also among its arguments and in modules and optimisers. A
+generator anywhere else is not: what it draws is frozen.
 """
 
 from __future__ import annotations
@@ -36,8 +37,9 @@ import linecache
 import random
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property, partial
 from operator import attrgetter
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType
@@ -52,7 +54,7 @@ from ..modes import line_of_user, mode, tracing
 from ..nn.module import Module, _joined, _parts
 from ..optim.optimizer import Optimizer
 from .stand_ins import CannotTrace, HostArray, Number, Option
-from .structures import Leaf, filled, mapped
+from .structures import Fixed, Leaf, filled, is_plain, leaves_of, mapped
 
 __all__ = ["CannotTrace", "Input", "NewState", "Trace", "trace"]
 
@@ -124,11 +126,13 @@ def trace(
     """
     shared: set[int] = set()  # leaves that the function finds by another name, too
     for _ in range(3):  # another thread may draw random numbers meanwhile, but hardly each time
-        drawn = _random_states(function)
         found = Trace(_names_of_tensors(function), debug)
+        given = [x.value for x in leaves_of(arguments) if type(x) is Fixed]
+        for x in (*_SHARED_GENERATORS, *_named_in(function).values(), *given):
+            found.watch(x)
         found.run(function, arguments, leaves, leaf_names, shared)
         met = {i for i, x in enumerate(leaves) if isinstance(x, Tensor) and x in found.input_of}
-        if met == shared and drawn == _random_states(function):
+        if met == shared and all(_STATES[type(x)](x) == state for x, state in found.generators.items()):
             return found
         shared = met
     raise CannotTrace(
@@ -178,6 +182,11 @@ class Trace:
         self._states: dict[Optimizer, dict[Any, dict[str, Any]]] = {}  # of optimisers, before the run
         self._set_grads: set[Any] = set()  # the Tensors whose `grad` is set
         self._before: list[tuple[Any, Any, Any, Any]] = []  # Tensors, and what they held before the run
+        #: By their ids, collections of modules and optimisers: whose, by which path, and what they held.
+        self._contents: dict[int, tuple[Any, str, Any, Any]] = {}
+        #: Generators of random numbers that the function may find, and where they stood before.
+        self.generators: dict[Any, Any] = {}
+        self._new_modules: set[Module] = set()  # made in the run: they may change
 
     def run(
         self, function: Callable, arguments: Any, leaves: list, names: list[str], shared: set[int]
@@ -188,8 +197,10 @@ class Trace:
             given = [self._leaf(i, x, names[i], i in shared) for i, x in enumerate(leaves)]
             args, kwargs = filled(arguments, given, attrgetter("value"))
             token = mode.set((self, grad, scope, False))
-            original, Module.__getattribute__ = Module.__getattribute__, _asked  # type: ignore
+            originals = {name: getattr(Module, name) for name in _HOOKS}
             try:
+                for name, hook in _HOOKS.items():
+                    setattr(Module, name, hook)
                 result = function(*args, **kwargs)
             except TypeError as error:
                 numbers = [name for name, (kind, *_) in self.numbers.items() if kind == "leaf"]
@@ -201,14 +212,10 @@ class Trace:
                     f'ndl.jit(f, static="{numbers[0]}")'
                 ) from error
             finally:
-                Module.__getattribute__ = original  # type: ignore[method-assign]
+                for name, original in originals.items():
+                    setattr(Module, name, original)
                 mode.reset(token)
             self.template = mapped(self._result, result)
-            if self.operations is not None:
-                said = mapped(lambda x, _: self._said(x._data if isinstance(x, Value) else x), result)
-                code = getattr(getattr(function, "__func__", function), "__code__", None)
-                where = "its end" if code is None else _line(code, len(code.co_code) - 1)
-                self.operations.append((f"the result {said}", b"", where))
             for optimizer, state in self._states.items():
                 if any(memory.keys() != state.get(p, {}).keys() for p, memory in optimizer.state.items()):
                     raise NewState
@@ -222,20 +229,21 @@ class Trace:
                 self.grads.append((x, None if grad is None else self.data_of(grad)))
                 if grad is not None and x.leaf is not None and x.tensor is not leaves[x.leaf]:
                     self.ends.append((x, leaves[x.leaf].op is not None))
-            for holder, name in self._changed():
-                raise CannotTrace(
-                    f"jit: the function changes {name} of {type(holder).__name__}, which a compiled program "
-                    "does not repeat; let it return what it computes, and change that outside"
-                )
+            self._say_outcomes(function, result)
+            for holder, path, _ in self._changed():
+                is_cache = isinstance(getattr(type(holder), path, None), cached_property)
+                if not is_cache or isinstance(vars(holder).get(path), (Value, Module)):
+                    raise CannotTrace(
+                        f"jit: the function changes {path} of {type(holder).__name__}, which a compiled "
+                        "program does not repeat; let it return what it computes, and change that outside"
+                    )
         finally:
-            for holder, name in self._changed():
-                if name in self.holders[holder]:
-                    setattr(holder, name, self.holders[holder][name])
-                else:
-                    delattr(holder, name)
+            for *_, restore in [*self._changed()]:
+                restore()
             for tensor, data, grad_then, overwritten in self._before:
                 tensor._data, tensor._grad, tensor._overwritten = data, grad_then, overwritten
-            self._before.clear()  # else it would keep the arrays alive
+            for kept in (self._before, self._contents, self._new_modules):  # else it would keep them alive
+                kept.clear()
             for optimizer, state in self._states.items():
                 optimizer.state.clear()
                 optimizer.state.update(state)
@@ -320,7 +328,7 @@ class Trace:
 
     def made(self, cell: Pending) -> None:
         """An operator has made a pending value."""
-        self.cells[cell] = ""
+        self.cells[cell] = "" if self.operations is None else f"#{len(self.operations) + 1} {cell.shape}"
         if isinstance(cell.op, Draw):
             self.draws.append(cell)
         if self.operations is not None:
@@ -330,8 +338,22 @@ class Trace:
             constants += [b"%d" % id(x.tensor) for x in self.inputs if x.leaf is None]  # which ones are found
             self.operations.append((said, b"".join(constants), _line(*line_of_user(4))))
 
+    def _say_outcomes(self, function: Any, result: Any) -> None:
+        """Note for `debug` what is written, which gradients there are, and what is returned."""
+        if self.operations is None:
+            return
+        code = getattr(getattr(function, "__func__", function), "__code__", None)
+        where = "its end" if code is None else _line(code, len(code.co_code) - 1)
+        for end, outcomes in ((".data", self.writes), (".grad", self.grads)):
+            for x, value in outcomes:
+                which = b"%d" % id(x.tensor) if x.leaf is None else b""
+                self.operations.append((f"{x.name}{end} = {self._said(value)}", which, where))
+        said = mapped(lambda x, _: self._said(x._data if isinstance(x, Value) else x), result)
+        self.operations.append((f"the result {said}", b"", where))
+
     def _said(self, x: Any) -> Any:
-        """What messages say of an operand, or of what is returned."""
+        """What messages say of an operand, or of what is returned: values have the numbers of the operations
+        that made them."""
         if type(x) is not Pending:
             return x
         return self.cells.get(x) or (repr(x.op) if type(x.op) is Constant else str(x.shape))
@@ -355,12 +377,41 @@ class Trace:
 
     def asks(self, module: Module, name: str, attributes: dict[str, Any]) -> None:
         """A module is asked for one of its attributes."""
-        if module not in self.holders:
+        if self._holds(module, attributes):
+            for asked in [name, *attributes] if name == "__dict__" else [name]:
+                if asked not in self.asked[module]:
+                    self.asked[module][asked] = None
+                    self._keep(module, asked, attributes.get(asked))
+
+    def sets(self, module: Module, attributes: dict[str, Any]) -> None:
+        """A module gets an attribute."""
+        if attributes:
+            self._holds(module, attributes)
+        else:  # its first one
+            self._new_modules.add(module)
+
+    def _holds(self, module: Module, attributes: dict[str, Any]) -> bool:
+        """Whether a module was there before the run. If so, it takes part from now on."""
+        if module not in self.holders and module not in self._new_modules:
             attributes.setdefault("training", type(module).training)
             self.holders[module], self.asked[module] = dict(attributes), {}
+            self._contents[id(attributes)] = module, "", attributes, _items(attributes)
             for path, part in _parts(attributes.items()):
                 self.names.setdefault(part, _joined(self.names.get(module, ""), path))
-        self.asked[module] |= dict.fromkeys([name, *attributes] if name == "__dict__" else [name])
+        return module in self.holders
+
+    def watch(self, x: Any) -> None:
+        """Remember where a generator of random numbers stands, if it is one."""
+        if type(x) in _STATES:
+            self.generators.setdefault(x, _STATES[type(x)](x))
+
+    def _keep(self, holder: Any, path: str, x: Any) -> None:
+        """Remember what a list or a dictionary of a module or optimiser holds, and those in it."""
+        self.watch(x)
+        if isinstance(x, (dict, list, tuple)) and id(x) not in self._contents:
+            self._contents[id(x)] = holder, path, x, _items(x)
+            for key, y in _items(x).items():
+                self._keep(holder, f"{path}.{key}", y)
 
     def option(self, optimizer: Optimizer, holder: dict, key: str) -> Any:
         """What stands for an option of an optimiser: a number that may change, or what each call has to find
@@ -391,8 +442,11 @@ class Trace:
     def _note(self, optimizer: Optimizer) -> None:
         if optimizer in self.updates:
             return
-        attributes = vars(optimizer).items()
-        self.holders[optimizer] = {name: x for name, x in attributes if not isinstance(x, (dict, list))}
+        attributes = vars(optimizer)
+        self._contents[id(attributes)] = optimizer, "", attributes, _items(attributes)
+        self.holders[optimizer] = {name: x for name, x in attributes.items() if name not in _OWN}
+        for name, x in self.holders[optimizer].items():
+            self._keep(optimizer, name, x)
         self.asked[optimizer] = dict.fromkeys(self.holders[optimizer])
         counts = {p: optimizer._updates.get(p, 0) for group in optimizer.groups for p in group["params"]}
         self.updates[optimizer] = {}
@@ -414,15 +468,18 @@ class Trace:
         self.numbers[name] = source
         return kind(name, value)
 
-    def _changed(self) -> list[tuple[Any, str]]:
-        """The modules and optimisers that the function has changed, each with the name of an attribute."""
-        return [
-            (holder, name)
-            for holder, before in self.holders.items()
-            for name, x in vars(holder).items()
-            if (x is not before[name] if name in before else isinstance(x, Value) and self._has_made(x))
-        ]
+    def _changed(self) -> Iterator[tuple[Any, str, Callable]]:
+        """What modules and optimisers hold otherwise than before: whose it is, its path, and its undoing."""
+        for holder, path, x, before in self._contents.values():
+            now = _items(x)
+            for key in before | now:
+                old, new = before.get(key, self), now.get(key, self)  # nothing holds the trace
+                if old is not new and not (is_plain(new) and Fixed(old) == new):
+                    yield holder, _joined(path, str(key)), partial(_refill, x, before)
 
+
+#: What each optimiser holds, which a program compares, computes or updates in other ways.
+_OWN = ("params", "groups", "state", "_updates", "_options")
 
 #: What a function may return besides Tensors and numbers that it computed.
 _PLAIN = (bool, int, float, str, bytes, type, Module, FunctionType, BuiltinFunctionType, np.generic, np.dtype)
@@ -435,6 +492,28 @@ def _asked(module: Module, name: str) -> Any:
     return object.__getattribute__(module, name)
 
 
+def _sets(module: Module, name: str, value: Any) -> None:
+    """Set an attribute of a module, and tell the trace."""
+    if found := tracing():
+        found.sets(module, object.__getattribute__(module, "__dict__"))
+    super(Module, module).__setattr__(name, value)
+
+
+#: What modules do otherwise while a function is traced.
+_HOOKS: dict[str, Callable] = {"__getattribute__": _asked, "__setattr__": _sets}
+
+
+def _items(x: Any) -> dict[Any, Any]:
+    """What a dictionary, a list or a tuple holds, by key or place."""
+    return dict(x if isinstance(x, dict) else enumerate(x))
+
+
+def _refill(x: Any, items: dict[Any, Any]) -> None:
+    """Let a dictionary or a list hold what it held before."""
+    x.clear()
+    x.update(items) if isinstance(x, dict) else x.extend(items.values())
+
+
 def _line(code: Any, place: int) -> str:
     """A line of the user, in words."""
     lines = (line for start, stop, line in code.co_lines() if start <= place < stop and line)
@@ -443,12 +522,13 @@ def _line(code: Any, place: int) -> str:
     return f"`{linecache.getline(code.co_filename, line).strip()}` ({where}, in {code.co_name})"
 
 
-def _random_states(function: Any) -> list[str]:
-    """Where generators of random numbers stand: those that all of NumPy and Python share, and those that the
-    function finds by its names."""
-    own = [x for x in _named_in(function).values() if isinstance(x, np.random.Generator)]
-    shared = np.random.get_state(legacy=False), hash(random.getstate())
-    return [str(x) for x in (*shared, *[generator.bit_generator.state for generator in own])]
+#: Where generators of random numbers stand; and those that all of NumPy and Python share.
+_STATES: dict[type, Callable] = {
+    np.random.Generator: lambda x: str(x.bit_generator.state),
+    np.random.RandomState: lambda x: str(x.get_state(legacy=False)),
+    random.Random: lambda x: hash(x.getstate()),
+}
+_SHARED_GENERATORS = np.random.get_state.__self__, random.getstate.__self__  # type: ignore[attr-defined]
 
 
 def _names_of_tensors(function: Any) -> dict[Any, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import json
 import os
 import random
@@ -10,6 +11,7 @@ import re
 import time
 import warnings
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -405,7 +407,7 @@ def frozen():
         "how often": (
             lambda x: [x := x * 2 for _ in names][-1],
             lambda: names.append("b"),
-            "Now it computes MulScalar(scalar=2) of (3,); before, it computed the result (3,)",
+            "Now it computes MulScalar(scalar=2) of #1 (3,); before, it computed the result #1 (3,)",
         ),
         "a number that is returned": (
             lambda x: (x, len(names)),
@@ -448,6 +450,34 @@ def test_what_is_frozen_is_found_by_debug(which):
     assert said in message
     assert f"(line {f.__code__.co_firstlineno} of test_contract.py, in " in message
     assert re.search("at `.*lambda x: ", message)  # the line itself
+
+
+@pytest.mark.parametrize(
+    ("do", "now", "before"),
+    [
+        (lambda a, b, p, q, other: b - a if other else a - b, "Negate() of #1 (3,)", "Negate() of #2 (3,)"),
+        (lambda a, b, p, q, other: b if other else a, "the result #2 (3,)", "the result #1 (3,)"),
+        (lambda a, b, p, q, other: setattr(q if other else p, "data", a), "q.data = #1", "p.data = #1"),
+        (lambda a, b, p, q, other: setattr(p, "data", b if other else a), "p.data = #2", "p.data = #1"),
+        (lambda a, b, p, q, other: setattr(p, "grad", b if other else a), "p.grad = #2", "p.grad = #1"),
+        (lambda a, b, p, q, other: other and setattr(p, "grad", None), "p.grad = None", "the result False"),
+    ],
+)
+def test_debug_tells_values_of_one_shape_apart(do, now, before):
+    p, q, other = nn.Parameter(np.ones(3)), nn.Parameter(np.ones(3)), False
+
+    def f(x):
+        return do(x + p, x * q, p, q, other)
+
+    g, x = jit(f, debug=True), tensor(3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        g(x)
+        g(x)
+    other = True
+    said = f"{re.escape(now)}.*; before, it computed .*{re.escape(before)}"
+    with pytest.warns(RuntimeWarning, match=said):
+        g(x)
 
 
 def test_debug_says_nothing_of_what_is_read_anew():
@@ -525,10 +555,14 @@ def test_an_optimiser_s_own_attribute():
         sign = 1.0
 
         def rule(self, p, grad, state, t, lr):
-            return p - self.sign * lr * grad
+            for keep in keeps:
+                keep(self)
+            return p - self.sign * self.signs["all"][0] * lr * grad
 
+    keeps: list[Any] = []
     p = nn.Parameter(np.ones(2))
     optimizer = Signed([p], lr=0.5)
+    optimizer.signs = {"all": [1.0]}
 
     def step():
         p.sum().backward()
@@ -539,6 +573,20 @@ def test_an_optimiser_s_own_attribute():
         optimizer.sign = sign
         g()
         assert p.numpy().tolist() == [after] * 2
+    optimizer.signs["all"][0] = -1.0
+    for after in (1.0, 0.0):
+        g()
+        assert p.numpy().tolist() == [after] * 2
+    assert count_of(g) == 4
+    for path, keep in (
+        ("signs.all.1", lambda optimizer: optimizer.signs["all"].append(1)),
+        ("sign", lambda optimizer: setattr(optimizer, "sign", -optimizer.sign)),
+        ("seen", lambda optimizer: setattr(optimizer, "seen", 1)),
+    ):
+        keeps[:] = [keep]
+        with pytest.raises(CannotTrace, match=f"changes {path} of Signed"):
+            jit(step)()
+        assert (optimizer.sign, optimizer.signs) == (-2.0, {"all": [-1.0]})
 
 
 def changes_of_groups():
@@ -590,6 +638,35 @@ def test_groups_of_an_optimiser(which):
 def test_random_numbers_of_the_host_are_refused(draw):
     with pytest.raises(CannotTrace, match=r"draws random numbers by NumPy or Python.*ndl\.init\.rand"):
         jit(lambda x: x + Tensor(np.array(draw()), requires_grad=False))(tensor(3))
+
+
+@pytest.mark.parametrize(
+    ("generator", "draw"),
+    [
+        (np.random.default_rng, lambda rng: rng.normal()),
+        (np.random.RandomState, lambda rng: rng.rand()),
+        (random.Random, lambda rng: rng.random()),
+    ],
+)
+def test_a_generator_of_the_host_is_refused_once_it_draws(generator, draw):
+    class Noisy(nn.Module):
+        def __init__(self):
+            self.rng, self.all = generator(0), {"rng": [generator(1)]}
+
+        def forward(self, x, of):
+            return x * draw(of(self))
+
+    rng, module, x = generator(2), Noisy(), tensor(3)
+    for f in (
+        lambda x, given: x * draw(rng),
+        lambda x, given: x * draw(given[0]),
+        lambda x, given: module(x, lambda m: m.rng),
+        lambda x, given: module(x, lambda m: m.all["rng"][0]),
+    ):
+        with pytest.raises(CannotTrace, match="draws random numbers by NumPy or Python"):
+            jit(f)(x, [rng])
+    g = jit(lambda x, given: x * 2 if given is rng and module.rng else x)
+    assert_same(g(x, rng), x.detach() * 2)
 
 
 def test_a_schedule_steps_outside():
@@ -848,3 +925,88 @@ def test_a_module_that_keeps_what_it_computed_is_as_it_was(refused):
     assert module.hidden is before
     assert before.numpy().tolist() == [0]
     assert not hasattr(module, "last")
+
+
+class Keeping(nn.Module):
+    """A module that keeps something of each call."""
+
+    count = 0
+    last: Any = None
+
+    def __init__(self):
+        self.list, self.numbers, self.within = [1.0], {"n": 1}, ({"list": [1]},)
+
+    def forward(self, x, keep):
+        keep(self, x)
+        return x * self.count
+
+
+@pytest.mark.parametrize(
+    ("keep", "path"),
+    [
+        (lambda m, x: setattr(m, "count", m.count + 1), "count"),
+        (lambda m, x: setattr(m, "last", x if m.last is None else m.last + x), "last"),
+        (lambda m, x: setattr(m, "shape", x.shape), "shape"),
+        (lambda m, x: delattr(m, "list"), "list"),
+        (lambda m, x: m.list.append(x), "list.1"),
+        (lambda m, x: m.list.__setitem__(0, x), "list.0"),
+        (lambda m, x: m.numbers.update(n=m.numbers["n"] + 1), "numbers.n"),
+        (lambda m, x: m.numbers.clear(), "numbers.n"),
+        (lambda m, x: m.within[0]["list"].append(2), "within.0.list.1"),
+        (lambda m, x: vars(m)["numbers"].update(k=x), "numbers.k"),
+    ],
+)
+def test_what_a_module_keeps_of_a_call_is_refused(keep, path):
+    module = Keeping()
+    for _ in range(2):
+        with pytest.raises(CannotTrace, match=f"changes {path} of Keeping"):
+            jit(lambda x: module(x, keep))(tensor(3))
+        held = {"list": [1.0], "numbers": {"n": 1}, "within": ({"list": [1]},), "training": True}
+        assert vars(module) == held
+
+
+def test_what_is_put_into_a_module_is_refused():
+    module = nn.Linear(2, 2)
+    with pytest.raises(CannotTrace, match="changes last of Linear"):
+        jit(lambda x: setattr(module, "last", x * 2))(tensor(3))
+    assert not hasattr(module, "last")
+
+
+def test_a_module_may_set_what_it_has_and_new_ones_may_be_made():
+    class Sized(nn.Module):
+        def __init__(self, size):
+            self.size, self.seen = size, []
+            self.twice = self.size * 2
+
+        def forward(self, x):
+            self.size = len(x.shape)
+            return x * self.size * self.twice
+
+    module, x = Sized(1), tensor(3)
+
+    def f(x):
+        made = Sized(3)
+        made.seen.append(module(x))
+        return made(x) + made.seen[0] + nn.Sequential(nn.LayerNorm1d(3), nn.ReLU())(x.reshape((1, 3)))
+
+    assert_equals_eager(f, x)
+
+
+def test_a_module_may_cache_a_setting():
+    class Cached(nn.Module):
+        factor = 1.5
+
+        @functools.cached_property
+        def twice(self):
+            return self.factor * 2
+
+        def forward(self, x):
+            return x * self.twice
+
+    module, x = Cached(), tensor(3)
+    g = jit(lambda x: module(x))
+    for _ in range(2):
+        assert_same(g(x), x.detach() * 3)
+    assert "twice" not in vars(module)
+    assert count_of(g) == 1
+    assert_same(module(x).detach(), g(x))
