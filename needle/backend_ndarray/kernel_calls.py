@@ -213,14 +213,11 @@ def _not_an_operand(name: str, *operands: Any) -> NotAnOperand:
 
 def _number_out_of_range(name: str, array: Any, number: Any, number_last: bool) -> Any:
     """For an array of integers and a number outside its range: the result, or an error. None if it fits."""
-    row = SCALAR_FUNCTIONS[name]
-    if type(number) not in (int, float, bool):  # a compiled function's: its program calls `check_number`
-        if not row.is_comparison or array.dtype.itemsize == 8:
-            return None
-        wide = cast(array, np.dtype("int64"))  # beside which almost every number fits
-        return cast(_zip_with_number(name, wide, number, number_last), array.dtype)
+    if type(number) not in (int, float, bool):
+        return None  # a compiled function's, which is not known yet: its program calls `check_number`
     if name == "power" and not number_last:
         _check_exponents(array.numpy())
+    row = SCALAR_FUNCTIONS[name]
     lowest, highest = number_range(array.dtype)
     if row.is_comparison and not lowest <= number <= highest:  # it is the same for all numbers of that type
         answer = row.python(0, number) if number_last else row.python(number, 0)

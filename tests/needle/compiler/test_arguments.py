@@ -470,19 +470,16 @@ def test_numbers_beside_whole_numbers(dtype, device):
         g = jit(f)
         for n in (2, -1, 300, 2**40, 2**70, 2.5):
             eager, compiled = outcome(f, n), outcome(g, n)
-            if (
-                name != ">" or n != 2**70 or compiled is not OverflowError
-            ):  # which eager compares all the same
+            if name != ">" or compiled is not OverflowError:  # which eager compares all the same
                 assert_same(compiled, eager)
 
 
 def test_a_number_that_whole_numbers_cannot_hold_is_refused_in_words():
     g = jit(lambda x, n: x > n)
     x = Tensor([0, 1, 2], dtype="uint8")
-    for n, answers in ((1, [0, 0, 1]), (300, [0, 0, 0]), (-(2**40), [1, 1, 1])):
-        assert g(x, n).numpy().tolist() == answers
-    with pytest.raises(OverflowError, match=rf"{2**70} does not fit into int64.*use .astype"):
-        g(x, 2**70)
+    assert g(x, 1).numpy().tolist() == [False, False, True]
+    with pytest.raises(OverflowError, match=r"300 does not fit into uint8.*use .astype"):
+        g(x, 300)
 
 
 def test_a_tensor_of_a_number_has_the_type_that_it_is_given():
