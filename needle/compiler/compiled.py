@@ -46,7 +46,9 @@ def jit(
     So a number or a NumPy array among the arguments may be another in each call, and so may the learning
     rate of an optimiser; a number that the function finds by a name may not. Other arguments are compared:
     plain values and collections by what they hold, all else by which object it is. What the function does to
-    the world outside, such as printing, happens when it is traced, and not in each call.
+    the world outside, such as printing, happens when it is traced, and not in each call. Generators of random
+    numbers by NumPy and Python are noticed where the function finds them by name, among its arguments, and in
+    modules and optimisers; what any other one draws is frozen.
 
     Its results are constants, and `backward` ends at its arguments: what these were computed from gets no
     gradient. It writes parameters in place, so another thread that reads one meanwhile may see half a step.

@@ -40,6 +40,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
+from keyword import iskeyword
 from operator import attrgetter
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType
@@ -463,7 +464,7 @@ class Trace:
 
     def _number(self, kind: type[Number], name: str, value: Any, source: tuple) -> Number:
         name = re.sub(r"\W", "_", name)
-        while name in self.numbers or name in ("abs", "inf", "nan"):
+        while name in self.numbers or name in ("abs", "inf", "nan") or iskeyword(name):
             name += "_"
         self.numbers[name] = source
         return kind(name, value)
