@@ -12,7 +12,6 @@ from __future__ import annotations
 import ast
 import math
 import operator
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -163,10 +162,6 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = {
 }
 
 
-#: A name, an element of an array or a call: such an expression never needs parentheses.
-_ATOM = re.compile(r"[a-z_]\w*(\[[^][]*\]|\([^()]*\))?", re.I)
-
-
 def written(text: str, *operands: str) -> str:
     """The text of a scalar function with expressions in place of ``{x}`` and ``{y}``.
 
@@ -175,8 +170,6 @@ def written(text: str, *operands: str) -> str:
     floating-point numbers are multiplied in the order in which they stand.
     """
     bare = dict(zip("xy", operands, strict=False))
-    if all(map(_ATOM.fullmatch, operands)):
-        return text.format(**bare)
     chosen = {name: f"({operand})" for name, operand in bare.items()}
     meaning = _read(text.format(**chosen))
     for name, operand in bare.items():

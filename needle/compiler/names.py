@@ -71,7 +71,7 @@ class Names:
             between = [word for word in words[1:last] if word not in ("modules", "fn", "groups")]
             words = [words[last], *between, *words[last + 1 :]]
         name = "_".join(words) or "value"
-        name = f"v{name}" if name[0].isdigit() or name.startswith("own_") else name
+        name = f"v{name}" if name[0].isdigit() or name.startswith(("at_", "own_")) else name
         if name in self._used and all_words[:1] != words[:1]:
             name = f"{name}_{all_words[0]}"
         numbered = (f"{name}_{number}" for number in count(2))

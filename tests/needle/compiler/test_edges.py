@@ -49,7 +49,7 @@ def test_training_with_one_feature_and_a_large_batch():
     assert_close(ours.numpy(), theirs.numpy(), 1e-5)
 
 
-@pytest.mark.parametrize("name", ["state", "work", "start", "stop", "own_float32", "i15", "local"])
+@pytest.mark.parametrize("name", ["state", "work", "start", "stop", "own_float32", "at_ij", "i15", "local"])
 def test_arguments_with_names_that_the_source_uses(name):
     names: dict = {"ndl": ndl}
     exec(f"def f({name}, x): return ndl.tanh({name} @ x) * 2", names)
