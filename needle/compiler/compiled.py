@@ -178,9 +178,8 @@ class Compiled:
         if fitting and not self.debug:
             return fitting[0]
         arguments, looks, _ = structure
-        names = [name for name, look in looks if look is not None]
         try:
-            found = trace(self.function, arguments, leaves, names, self.debug)
+            found = trace(self.function, arguments, leaves, [name for name, _ in looks], self.debug)
         except NewState:
             return None
         if self.debug and fitting:
@@ -243,7 +242,6 @@ class Compiled:
                 x = x.item() if isinstance(x, np.number) else x
                 look = type(x)
             else:
-                looks.append((name, None))  # the order of keys counts, too
                 return Fixed(x)
             leaves.append(x)
             looks.append((name, look))

@@ -147,7 +147,7 @@ class Host:
 
     def _taken(self) -> list[str]:
         (positional, named), given, grad = self.program.structure
-        looks = [look for _, look in given if look is not None]
+        looks = [look for _, look in given]
         asks = [f"__mode()[{GRAD}] is {grad}", f"len(args) == {len(positional)}"]
         for i, x in enumerate(positional):
             asks += self._ask(x, f"args[{i}]", looks)
