@@ -32,7 +32,7 @@ class Fixed:
         self.value, self.image = value, _image(value)
 
     def __eq__(self, other: object) -> bool:
-        return self.image == (other.image if type(other) is Fixed else _image(other))
+        return self.image == _image(other)
 
     __hash__ = None  # type: ignore[assignment]
 
