@@ -32,8 +32,10 @@ def digits(train: bool = True, transforms: Sequence[Callable] | None = None) -> 
         int64 from 0 to 9.
     """
     # `sklearn.datasets.load_digits` reads the same file, but to import it takes longer than a small training.
-    (package,) = find_spec("sklearn").submodule_search_locations  # type: ignore[union-attr, misc]
-    numbers = np.loadtxt(Path(package) / "datasets" / "data" / "digits.csv.gz", delimiter=",")
+    found = find_spec("sklearn")
+    if found is None or found.origin is None:
+        raise ModuleNotFoundError("digits: they come with scikit-learn; install it: pip install scikit-learn")
+    numbers = np.loadtxt(Path(found.origin).parent / "datasets" / "data" / "digits.csv.gz", delimiter=",")
     images = (numbers[:, :-1].reshape(-1, 8, 8, 1) / 16).astype(np.float32)
     labels = numbers[:, -1].astype(np.int64)
     for_test = np.zeros(len(labels), bool)

@@ -516,3 +516,9 @@ def test_the_text_of_data():
     assert repr(dataset) == "NDArrayDataset(1,442 items)"
     loader = ndl.data.DataLoader(dataset, 32, shuffle=True)
     assert repr(loader) == "DataLoader(NDArrayDataset(1,442 items), shuffled): 46 batches of 32"
+
+
+def test_digits_without_scikit_learn_say_what_to_install(monkeypatch):
+    monkeypatch.setattr("needle.data.datasets.digits_dataset.find_spec", lambda name: None)
+    with pytest.raises(ModuleNotFoundError, match="pip install scikit-learn"):
+        ndl.data.digits()
