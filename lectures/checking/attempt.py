@@ -205,13 +205,16 @@ def time_limit(seconds: float, answer: Any = None) -> Iterator[None]:
 
     def stop(number: int, frame: FrameType | None) -> None:
         nonlocal rings
+        if frame is not None and frame.f_code is stop.__code__:  # it rings again before it is answered
+            return
         rings += 1
-        if rings > 1:  # there was time to tidy up
+        if rings == 2:  # there was time to tidy up
+            signal.setitimer(signal.ITIMER_REAL, 1e-4, 1e-4)
+        if rings > 1:
             while frame is not None and frame.f_code not in of_answer:
                 frame = frame.f_back
             if frame is None:  # others may be busy with it
                 return
-            signal.setitimer(signal.ITIMER_REAL, 1e-5, 0.2)
         raise StillRunning(f"no answer after {seconds:g} seconds")
 
     before = signal.signal(signal.SIGALRM, stop)
