@@ -20,14 +20,8 @@ flat, as storage is: element (j, k) of a matrix with 8 columns is ``W[8 * j + k]
         return 0
 
 ``local(8)`` makes an array that exists during the call; ``part(work, 0, 6400)`` is a part of an array that
-the program keeps from call to call. A place that is used twice gets a name, ``at_ij = 64 * i + j``. Loops
-that do the same to different arrays are written once, as a function (`_with_functions`).
-
-The compiler makes better machine code of a loop if it knows its length, so most lengths are plain numbers.
-But if long loops are nested, it may spend minutes unrolling them. So the length of an outer loop is hidden
-from it there: ``opaque(100)``. Then it no longer knows that `i` is never negative, so the source says so:
-``i = natural(i)``. Loops that threads share, ``range(start, stop)``, need that as well.
-`runtime.py` defines these functions.
+the program keeps from call to call. Loops that do the same to different arrays are written once, as a function
+(`_with_functions`).
 """
 
 from __future__ import annotations
@@ -47,12 +41,6 @@ from .lower import Access, Buffer, Nest
 from .names import Names, by_module, letter_of, name_for, wrapped
 from .schedule import Loop, LoopSchedule, nests_in
 from .stand_ins import Number
-
-_UNROLLED = 4096  # iterations; up to so many, the compiler is told the lengths of all loops
-
-#: A place in an array that is a sum of multiples of loop variables, such as ``8 * i + j``.
-_PLACE = re.compile(r"\[((?:\d+ \* )?[a-z](?: \+ (?:\d+ \* )?[a-z]\b)*(?: \+ \d+)?)\]")
-
 
 class Line(NamedTuple):
     """A line of source, and where it comes from, which drawings show."""
@@ -86,7 +74,6 @@ class Writer:
         self.without_line = 0  # how many of the loops around have no line, as threads take their iterations
         self.commented = 0  # inside of how many loops comments are written
         self._about = ""  # the comment written last
-        self._is_large = False  # whether the lengths of loops are hidden from the compiler
         self._start: dict[Buffer, int] = {}
 
     def add(self, *texts: str, nest: Nest | None = None) -> None:
@@ -98,7 +85,6 @@ class Writer:
         blocks = []
         for part in parts:
             nests = list(nests_in([part]))
-            self._is_large = max(math.prod(nest.shape) for nest in nests) > _UNROLLED
             self._start = _starts(nests) if self.from_first else {}
             self.lines = []
             self.write([part], shared=shared)
@@ -113,13 +99,9 @@ class Writer:
                 self.comment([part], indent)
             if isinstance(part, Loop):
                 self.letters[part] = letter = letter_of(depth)
-                bounds = self.bounds(part, shared)
+                bounds = "start, stop" if part is shared else part.length
                 self.add(f"{indent}for {letter} in range({bounds}):")
-                if not bounds.isdecimal():
-                    self.add(f"{indent}    {letter} = natural({letter})")
-                body = len(self.lines)
                 self.write(part.body, depth + 1)
-                self.name_places(part, body, f"{indent}    ")
             else:
                 self.add(*wrapped(indent, self.statement(part).split(", "), ", ", f"{indent}    "), nest=part)
 
@@ -129,33 +111,6 @@ class Writer:
         if about and about != self._about:
             self.add(*wrapped(f"{indent}# ", about.split(" "), " ", f"{indent}# "))
             self._about = about
-
-    def name_places(self, loop: Loop, body: int, indent: str) -> None:
-        """Compute once, as ``at_ij``, a place that the body of a loop uses several times.
-
-        The body is all lines from number `body` on.
-        """
-        letter = self.letters[loop]
-        uses = Counter(place for line in self.lines[body:] for place in _PLACE.findall(line.text))
-        first: list[str] = []
-        for place, times in uses.items():
-            steps = re.findall(r"(?:(\d+) \* )?([a-z])", place)
-            letters = [x for _, x in sorted(steps, key=lambda step: -int(step[0] or 1))]
-            if times > 1 and len(place) > 1 and letter == max(letters):
-                name = f"at_{''.join(letters)}"
-                name += "" if all(not x.startswith(f"{indent}{name} ") for x in first) else f"_{len(first)}"
-                first.append(f"{indent}{name} = {place}")
-                self.lines[body:] = [
-                    x._replace(text=x.text.replace(f"[{place}]", f"[{name}]")) for x in self.lines[body:]
-                ]
-        self.lines[body:body] = map(Line, first)
-
-    def bounds(self, loop: Loop, shared: Loop | None) -> str:
-        """What a loop runs over."""
-        if loop is shared:
-            return "start, stop"
-        holds_loops = any(isinstance(part, Loop) for part in loop.body)
-        return f"opaque({loop.length})" if self._is_large and holds_loops else str(loop.length)
 
     def statement(self, nest: Nest) -> str:
         """The line of a nest: an assignment, a check or a call of BLAS."""

@@ -298,14 +298,12 @@ class KernelWriter(Writer):
         self.add(*[f"{indent}{line}" for line in places])
         depth += len(band.loops)
         self.commented, self.without_line = -1, depth + 1 - level
-        body = len(self.lines)
         for x, nest in uses:
             if x.buffer in self.loaded and x.buffer not in self._arrived:
                 read = self.operand(x, nest)
                 self._arrived.add(x.buffer)
                 self.add(f"{indent}{self.operand(x, nest)} = {read}")
         self.write(band.loops[-1].body, depth)
-        self.name_places(band.loops[-1], body, indent)
         for nest in band.totals:
             dtype, fold, share = nest.out.buffer.dtype, str(nest.fold), self._shares.pop(nest)
             (kind, threads), shown = self._total, share

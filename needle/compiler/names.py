@@ -31,7 +31,7 @@ def letter_of(depth: int) -> str:
 TYPES = ("float32", "float64", "int64", "int32", "uint8", "bool_")
 
 _WORDS = """
-np add_at int plus matmul add_matmul part local opaque natural sgemm dgemm range abs inf nan
+np add_at int plus matmul add_matmul part local sgemm dgemm range abs inf nan
 step scan s steps status start stop state work
 cuda thread lane row item mark shares numbers warp_total block_total columns_total
 """
@@ -71,7 +71,7 @@ class Names:
             between = [word for word in words[1:last] if word not in ("modules", "fn", "groups")]
             words = [words[last], *between, *words[last + 1 :]]
         name = "_".join(words) or "value"
-        name = f"v{name}" if name[0].isdigit() or name.startswith(("at_", "own_")) else name
+        name = f"v{name}" if name[0].isdigit() or name.startswith("own_") else name
         if name in self._used and all_words[:1] != words[:1]:
             name = f"{name}_{all_words[0]}"
         numbered = (f"{name}_{number}" for number in count(2))

@@ -143,8 +143,6 @@ def plain_names(functions: Iterable[tuple[str, str]]) -> dict[str, Any]:
     found: dict[str, Any] = {"__name__": "needle_plain", "inf": math.inf, "nan": math.nan}
     found |= {
         "part": _plain_part,
-        "opaque": int,
-        "natural": int,
         "matmul": _plain_matmul,
         "add_matmul": _plain_add_matmul,
         "plus": _plus,

@@ -112,16 +112,6 @@ def test_no_line_is_longer_than_the_page():
         assert len(line) <= PAGE
 
 
-def test_a_place_that_is_used_twice_is_computed_once():
-    f = jit(lambda x, y: x.transpose() * y + x.transpose())
-    x = ndl.Tensor(np.arange(6.0).reshape(2, 3), dtype="float32")
-    y = ndl.Tensor(np.arange(6.0).reshape(3, 2), dtype="float32")
-    np.testing.assert_array_equal(f(x, y).numpy(), x.numpy().T * y.numpy() + x.numpy().T)
-    assert "at_" in f.source
-    places = re.findall(r"\[(\d+ \* \w \+ \w|\w \+ \d+ \* \w)\]", f.source)
-    assert len(places) == len(set(places))
-
-
 def test_small_arrays_belong_to_the_function_and_large_ones_to_the_program():
     w = ndl.Tensor(np.ones((8, 8)), dtype="float32")
     f = jit(lambda x: ndl.tanh(x @ w) @ w)
