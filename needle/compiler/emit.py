@@ -24,7 +24,7 @@ import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
+from numba.extending import NativeValue, intrinsic, models, register_model, unbox
 
 from ..backend_ndarray import blas
 
@@ -40,8 +40,34 @@ _OPERATORS: dict[type, Any] = {
     ast.Gt: operator.gt, ast.GtE: operator.ge, ast.USub: operator.neg, ast.Not: operator.not_,
 }  # fmt: skip
 
-#: An expression: its type, as Numba calls it, and what LLVM has for it. Of an array that is where it begins.
+#: An expression: its type, as Numba calls it, and what LLVM has for it.
 Value = tuple[Any, Any]
+
+
+class Flat(types.Type):
+    """The type of a flat array, of which machine code knows nothing but where it begins.
+
+    Numba's own arrays also come with their lengths, strides and owners: seven arguments for each, which took
+    most of the time to compile a function of many parameters, and of the time to call it.
+    """
+
+    def __init__(self, dtype: Any):
+        self.dtype = numba.from_dtype(np.dtype(dtype))
+        super().__init__(f"Flat({self.dtype})")
+
+
+@register_model(Flat)
+class _FlatModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: Flat):
+        super().__init__(manager, kind, manager.lookup(kind.dtype).get_data_type().as_pointer())
+
+
+@unbox(Flat)
+def _unboxed(kind: Flat, array: Any, c: Any) -> Any:
+    """Where the numbers of an array of NumPy's are: its struct says so, right behind what all objects have."""
+    place = c.builder.gep(array, [ir.Constant(ir.IntType(64), object.__basicsize__)])
+    data = c.context.get_value_type(kind)
+    return NativeValue(c.builder.load(c.builder.bitcast(place, data.as_pointer())))
 
 
 def emitted(function: ast.FunctionDef, names: dict[str, Any], file: str) -> Callable:
@@ -82,9 +108,7 @@ class Emitter:
     def function(self, node: ast.FunctionDef, kinds: Iterable[Any], given: Iterable[Any]) -> Any:
         """The body of a function with these arguments; what it returns, or 0."""
         for argument, kind, value in zip(node.args.args, kinds, given, strict=True):
-            is_array = isinstance(kind, types.Array)
-            data = self.context.make_array(kind)(self.context, self.builder, value).data if is_array else value
-            self._values[argument.arg] = kind, data
+            self._values[argument.arg] = kind, value
         whole = ir.IntType(64)
         self._status = cgutils.alloca_once_value(self.builder, ir.Constant(whole, 0))
         self._end = self.builder.append_basic_block("end")
@@ -160,7 +184,7 @@ class Emitter:
             self.context.pack_value(self.builder, kind, self._cast(value, kind), place)
             return
         kind, name = value[0], target.id
-        if isinstance(kind, types.Array):
+        if isinstance(kind, Flat):
             self._values[name] = value
             return
         if name not in self._variables:
@@ -233,18 +257,8 @@ class Emitter:
             signature = known.get_call_type(self.context.typing_context, kinds, {})
             self._calls[function, kinds] = signature, self.context.get_function(known, signature)
         signature, call = self._calls[function, kinds]
-        values = [self._whole(x) if isinstance(x[0], types.Array) else x for x in values]
         given = [self._cast(x, kind) for x, kind in zip(values, signature.args, strict=True)]
         return signature.return_type, call(self.builder, given)
-
-    def _whole(self, array: Value) -> Value:
-        """An array as Numba passes it. How long it is, nobody asks."""
-        kind, data = array
-        whole = self.context.make_array(kind)(self.context, self.builder)
-        none = ir.Constant(ir.IntType(64), 0)
-        one = cgutils.pack_array(self.builder, [none])
-        self.context.populate_array(whole, data=data, shape=one, strides=one, itemsize=none, meminfo=None)
-        return kind, whole._getvalue()
 
     def Call(self, node: Any) -> Value:
         name = node.func.id
@@ -265,12 +279,12 @@ class Emitter:
 
     def local(self, size: Any, dtype: str) -> Value:
         """An array of the function's own. Nobody else reads it, so LLVM can keep its numbers in registers."""
-        number = numba.from_dtype(np.dtype(dtype))
-        kind = self.context.get_data_type(number)
+        whole = Flat(dtype)
+        kind = self.context.get_data_type(whole.dtype)
         with self.builder.goto_entry_block():
             place = self.builder.alloca(ir.ArrayType(kind, size.value))
         place.align = 64
-        return types.Array(number, 1, "C"), self.builder.bitcast(place, kind.as_pointer())
+        return whole, self.builder.bitcast(place, kind.as_pointer())
 
     def plus(self, total: ast.AST, x: ast.AST) -> Value:
         """A sum, where LLVM is free to add up the numbers of a loop in any order."""

@@ -31,6 +31,7 @@ from ..graph import Spec
 from . import runtime
 from .background import Task, tell_if_long
 from .codegen import Part, write_part
+from .emit import Flat
 from .host import Host, maker_of
 from .lower import Access, Buffer, Call, Nest, lower, whole
 from .names import Names
@@ -244,9 +245,9 @@ class Program:
     def types(self, part: Part) -> tuple:
         """The types of a part's arguments, as Numba calls them."""
         bounds = [] if part.length is None else [numba.int64] * 2
-        own = [flat(dtype) for dtype, _ in part.own.values()]
+        own = [Flat(dtype) for dtype, _ in part.own.values()]
         kinds = part.arguments.values()
-        return (*bounds, *own, *[flat(x[:-1]) if x.endswith("*") else getattr(numba, x) for x in kinds])
+        return (*bounds, *own, *[Flat(x[:-1]) if x.endswith("*") else getattr(numba, x) for x in kinds])
 
     def source_of(self, part: Part) -> tuple:
         """A part, as `Task` takes it."""
@@ -435,11 +436,6 @@ def read_before(nest: Nest, values: np.ndarray) -> np.ndarray:
     x = nest.reads[0]
     strides = [step * values.itemsize for step in x.strides]
     return np.ndarray(nest.shape, values.dtype, values, x.offset * values.itemsize, strides)
-
-
-def flat(dtype: Any) -> Any:
-    """The type of an array with one axis, as Numba calls it."""
-    return numba.types.Array(numba.from_dtype(np.dtype(dtype)), 1, "C")
 
 
 def array_over(handle: Any, shape: tuple[int, ...], device: Any) -> NDArray:

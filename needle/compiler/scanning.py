@@ -19,8 +19,9 @@ from ..autograd import Tensor
 from . import runtime
 from .background import Task, tell_if_long
 from .codegen import Part
+from .emit import Flat
 from .compiled import Compiled, jit
-from .program import Program, flat
+from .program import Program
 from .structures import leaves_of, mapped
 from .trace import one_at_a_time
 
@@ -217,7 +218,7 @@ class _Scan(_StepByStep):
         self._step = program.compiled[part.name], program.types(part)
         numbers = program.number_names  # they come in arrays, with one number for each step
         inner = zip(part.arguments, self._step[1], strict=True)
-        self._types = numba.int64, *[flat(str(kind)) if name in numbers else kind for name, kind in inner]
+        self._types = numba.int64, *[Flat(str(kind)) if name in numbers else kind for name, kind in inner]
         self._compiled = runtime.compile_source(self.source, [], "scan", program.compiled, note=part.source)
 
     @functools.cached_property
