@@ -4,7 +4,8 @@
 loops that nobody needs are dropped (`simplify.py`), the others are fused (`schedule.py`) and written as
 source (`codegen.py`). Read these files in this order. In between, after `simplify.py`, read
 `numpy_source.py`: for `cpu_numpy` it replaces the last two, and its source is the easiest. `program.py` runs
-all passes, `runtime.py` compiles the source, and `host.py` writes what each call does.
+all passes, `emit.py` and `runtime.py` make machine code of the source, and `host.py` writes what each call
+does.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Background: a program is compiled while its function runs as it is.
 
-Numba takes seconds, most of them in Python. A thread that did that would hold up all others, since only one
+A large network takes seconds, many of them in Python. A thread that did that would hold up all others, since only one
 at a time can run Python. So another process compiles. It writes the machine code to the disk, where it
 belongs anyway, and this process reads it in a moment.
 """
@@ -26,8 +26,8 @@ from . import runtime
 
 __all__ = ["Task", "tell_if_long"]
 
-_PER_LINE = 0.025  # seconds that Numba takes for a line of generated source, roughly
-_MANY_LINES = 400  # from which on the user is told that they are compiled: about ten seconds
+_PER_LINE = 0.006  # seconds that LLVM takes for a line of generated source, roughly
+_MANY_LINES = 800  # from which on the user is told that they are compiled: about five seconds
 _MOST = 50  # tasks of the other process: Numba keeps megabytes of each, and then a fresh process comes
 _turns = itertools.count(1)
 _pools: dict[int, ProcessPoolExecutor] = {}  # by the number of this process: a forked one needs its own

@@ -1,4 +1,4 @@
-"""Codegen: the schedule as the source of a Python function, which Numba compiles.
+"""Codegen: the schedule as the source of a Python function.
 
 Each loop of the schedule becomes a ``for`` over ``range``, and each nest becomes one statement. Arrays are
 flat, as storage is: element (j, k) of a matrix with 8 columns is ``W[8 * j + k]``. The nests of
@@ -41,6 +41,7 @@ from .lower import Access, Buffer, Nest
 from .names import Names, by_module, letter_of, name_for, wrapped
 from .schedule import Loop, LoopSchedule, nests_in
 from .stand_ins import Number
+
 
 class Line(NamedTuple):
     """A line of source, and where it comes from, which drawings show."""
@@ -227,7 +228,7 @@ def function_name(name: str, dtype: str) -> str:
 
 
 def literal(x: float, dtype: np.dtype) -> str:
-    """A number as source, with its data type, since Numba takes 0.5 for double precision."""
+    """A number as source, with its data type: 0.5 alone is in double precision."""
     if dtype.kind == "b":
         return str(bool(x))
     if dtype.kind != "f":

@@ -1,13 +1,19 @@
-"""Emit: generated source as instructions of LLVM.
+"""Emit: the source of a program as instructions of LLVM, the compiler that makes machine code of them.
 
-Numba can compile the source as it is, but takes 25 ms for each line, because any Python might stand there. What
-does stand there is a small part of Python: loops over ranges, assignments, arithmetic and calls, and the type
-of each expression follows from those of its operands. So one walk through the syntax tree is enough. Of
+``add1 = matmul1[j] + b[j]``, a line in the source of ``relu(x @ W + b)``, becomes ::
 
-    matmul1[k] += x[2 * i + j] * W[8 * j + k]
+    %1 = getelementptr inbounds float, float* %matmul1, i64 %j
+    %2 = load float, float* %1
+    %3 = getelementptr inbounds float, float* %b, i64 %j
+    %4 = load float, float* %3
+    %5 = fadd float %2, %4
+    store float %5, float* %add1
 
-it makes two multiplications and additions of whole numbers for each place, three loads, a product, a sum and a
-store. Numba turns the instructions into a function that Python can call; LLVM makes them fast.
+The source is Python, so Numba could compile it alone. But any Python might stand there, so it looks at each
+line for some 25 ms. What does stand there is a small part of Python: loops over ranges, assignments, `if`,
+arithmetic and calls. The type of an expression follows from those of its operands. So one walk through the
+syntax tree is enough. Numba does the rest: it knows how to add and to convert numbers of all types, makes a
+function that Python can call, and keeps it on disk.
 """
 
 from __future__ import annotations
@@ -28,8 +34,8 @@ from numba.extending import NativeValue, intrinsic, models, register_model, unbo
 
 from ..backend_ndarray import blas
 
-#: Iterations of nested loops. If there are more, LLVM is told not to unroll the outer ones, on which it would
-#: spend minutes.
+#: LLVM unrolls loops whose lengths it knows. If nested loops have more iterations than this, it would spend
+#: minutes on that, so it is told to unroll the innermost one alone.
 _UNROLLED = 4096
 
 _BLAS_BITS = 64 if "64" in blas.library()[2] else 32  # of the whole numbers that it takes
@@ -97,7 +103,15 @@ def emitted(function: ast.FunctionDef, names: dict[str, Any], file: str) -> Call
 
 
 class Emitter:
-    """Writes the instructions of one function. Each method named after a class of `ast` is for such nodes."""
+    """Writes the instructions of one function. A method that is named after a class of `ast` is for its nodes.
+
+    Parameters
+    ----------
+    context, builder
+        Numba's knowledge of the machine, and what adds instructions to the function.
+    names : dict
+        What the function calls, by name.
+    """
 
     def __init__(self, context: Any, builder: Any, names: dict[str, Any]):
         self.context, self.builder, self.names = context, builder, names

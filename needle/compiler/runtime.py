@@ -1,9 +1,8 @@
 """Runtime: what the generated source calls, and how it becomes machine code that is kept on disk.
 
-The source is a plain Python function over flat arrays. Numba compiles it, together with the few functions
-here that it calls: the scalar functions of the table that are no operator of Python's, sums whose order is
-free, and matrix products by BLAS. The source of ``relu(x @ W + b)`` calls two of them: `relu`, and `local`,
-which makes the small array for a row of the product.
+The source is a plain Python function over flat arrays. `emit.py` writes its instructions, and some of what it
+calls: `local`, say, which makes a small array. All else are scalar functions of the table that are no operator
+of Python's. The source of ``relu(x @ W + b)`` calls one of them, `relu`, which Numba compiles.
 """
 
 from __future__ import annotations
@@ -234,7 +233,7 @@ def _pool(process: int) -> ThreadPoolExecutor:
 
 @cache
 def _versions() -> str:
-    files = ("runtime.py", "codegen.py")
+    files = ("runtime.py", "codegen.py", "emit.py")
     return numba.__version__ + "".join(
         hashlib.sha256((Path(__file__).parent / file).read_bytes()).hexdigest() for file in files
     )

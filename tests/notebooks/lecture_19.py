@@ -202,7 +202,8 @@ TRUE = [
     (
         "pay-off",
         "in group 4, `weight_0` is updated in place",
-        GROUP + "['4'] == 'loop of 2' and 'weight_0[at_ij] = add' in compiled_step.source.split('div1')[-1]",
+        GROUP
+        + "['4'] == 'loop of 2' and 'weight_0[8 * i + j] = add' in compiled_step.source.split('div1')[-1]",
     ),
     (
         "pay-off",
