@@ -1,8 +1,8 @@
 """Background: a program is compiled while its function runs as it is.
 
-A large network takes seconds, many of them in Python. A thread that did that would hold up all others, since only one
-at a time can run Python. So another process compiles. It writes the machine code to the disk, where it
-belongs anyway, and this process reads it in a moment.
+A large network takes seconds, many of them in Python. A thread that did that would hold up all others,
+since only one at a time can run Python. So another process compiles. It writes the machine code to the disk,
+where it belongs anyway, and this process reads it in a moment.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ flat, as storage is: element (j, k) of a matrix with 8 columns is ``W[8 * j + k]
         return 0
 
 ``local(8)`` makes an array that exists during the call; ``part(work, 0, 6400)`` is a part of an array that
-the program keeps from call to call. Loops that do the same to different arrays are written once, as a function
-(`_with_functions`).
+the program keeps from call to call. Loops that do the same to different arrays are written once, as a
+function (`_with_functions`).
 """
 
 from __future__ import annotations

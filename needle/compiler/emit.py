@@ -70,7 +70,7 @@ class _FlatModel(models.PrimitiveModel):
 
 @unbox(Flat)
 def _unboxed(kind: Flat, array: Any, c: Any) -> Any:
-    """Where the numbers of an array of NumPy's are: its struct says so, right behind what all objects have."""
+    """Where the numbers of an array of NumPy's begin: it says so right behind what all objects have."""
     place = c.builder.gep(array, [ir.Constant(ir.IntType(64), object.__basicsize__)])
     data = c.context.get_value_type(kind)
     return NativeValue(c.builder.load(c.builder.bitcast(place, data.as_pointer())))
@@ -103,7 +103,7 @@ def emitted(function: ast.FunctionDef, names: dict[str, Any], file: str) -> Call
 
 
 class Emitter:
-    """Writes the instructions of one function. A method that is named after a class of `ast` is for its nodes.
+    """Writes the instructions of one function. A method with the name of a class of `ast` is for such nodes.
 
     Parameters
     ----------
@@ -361,6 +361,6 @@ class Emitter:
 
 def _iterations(node: Any) -> int:
     """How often the innermost statement of nested loops runs; 1 for a loop whose length is not known."""
-    (*_, stop) = node.iter.args
-    length = stop.value if isinstance(stop, ast.Constant) else 1
+    stop = node.iter.args[-1]
+    length: int = getattr(stop, "value", 1)
     return length * max([_iterations(x) for x in node.body if isinstance(x, ast.For)], default=1)

@@ -1,8 +1,8 @@
 """Runtime: what the generated source calls, and how it becomes machine code that is kept on disk.
 
-The source is a plain Python function over flat arrays. `emit.py` writes its instructions, and some of what it
-calls: `local`, say, which makes a small array. All else are scalar functions of the table that are no operator
-of Python's. The source of ``relu(x @ W + b)`` calls one of them, `relu`, which Numba compiles.
+The source is a plain Python function over flat arrays. `emit.py` writes its instructions, and some of what
+it calls: `local`, say, which makes a small array. All else are scalar functions of the table that are no
+operator of Python's. The source of ``relu(x @ W + b)`` calls one of them, `relu`, which Numba compiles.
 """
 
 from __future__ import annotations
@@ -154,6 +154,7 @@ def compile_source(
     if (key, path) in _loaded:
         return _loaded[key, path]
     names = names_for(functions) | (others or {})
+    node: Any
     for node in ast.parse(source).body:
         made = emitted(node, names, str(path or "<needle>"))
         if node.name == name:

@@ -19,8 +19,8 @@ from ..autograd import Tensor
 from . import runtime
 from .background import Task, tell_if_long
 from .codegen import Part
-from .emit import Flat
 from .compiled import Compiled, jit
+from .emit import Flat
 from .program import Program
 from .structures import leaves_of, mapped
 from .trace import one_at_a_time

@@ -24,11 +24,10 @@ def both(body, functions=(), **arguments):
     compiled = runtime.entry_point(runtime.compile_source(source, functions, name), tuple(kinds))
     for function in (plain_source(source, functions, name), compiled):
         given = [x.copy() if isinstance(x, np.ndarray) else x for x in arguments.values()]
-        results.append(
-            [int(function(*given) or 0), *[x.tolist() for x in given if isinstance(x, np.ndarray)]]
-        )
-    assert results[0] == results[1]
-    return results[1]
+        results.append([int(function(*given) or 0), *[x for x in given if isinstance(x, np.ndarray)]])
+    for right, found in zip(*results, strict=True):
+        np.testing.assert_allclose(found, right, rtol=3e-7)  # the table's exp and NumPy's differ by that
+    return [results[1][0], *[x.tolist() for x in results[1][1:]]]
 
 
 def numbers(dtype, *values):
