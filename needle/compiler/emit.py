@@ -261,7 +261,12 @@ class Emitter:
         return types.boolean, found
 
     def _operation(self, op: Any, *operands: ast.AST) -> Value:
-        return self._call(_OPERATORS[type(op)], [self._value(x) for x in operands])
+        values = [self._value(x) for x in operands]
+        if isinstance(op, ast.Div) and values[0][0] == values[1][0] and isinstance(values[0][0], types.Float):
+            # What a whole loop divides by, LLVM may divide 1 by ahead of it, and multiply in the loop.
+            quotient = self.builder.fdiv(*[x for _, x in values], flags=("arcp", "contract"))
+            return values[0][0], quotient
+        return self._call(_OPERATORS[type(op)], values)
 
     def _call(self, function: Any, values: list[Value]) -> Value:
         """Call a function or an operator that Numba knows."""
