@@ -250,6 +250,6 @@ def test_a_recurrent_model_learns_more_than_frequencies(model):
 
 @pytest.mark.slow
 def test_a_gpt_learns_more_than_frequencies():
-    metrics = gpt.main([*quiet, "--write", "0", "--jit"])
+    metrics = gpt.main([*quiet, "--write", "0"])
     _, train, test = text.read(text.SONNETS)
     assert metrics["test_loss"] < 0.7 * text.frequency_loss(train, test)
