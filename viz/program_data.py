@@ -24,7 +24,7 @@ from .operators import symbol
 from .text import counted, elide
 
 __all__ = [
-    "Fused", "Listing", "PlainWriter", "ProgramData", "SourceLine", "Stored", "Unit", "called", "loop_of",
+    "Fused", "Listing", "ProgramData", "SourceLine", "Stored", "Unit", "called", "loop_of",
     "program_of", "read_program", "read_schedule", "separate_source", "unfused",
 ]  # fmt: skip
 
@@ -441,16 +441,6 @@ def loop_of(program: Program, block: list[Nest]) -> Loop | None:
     return None
 
 
-class PlainWriter(Writer):
-    """Writes source for readers alone: lengths are numbers, and each place stands where it is used."""
-
-    def bounds(self, loop: Loop, shared: Loop | None) -> str:
-        return str(loop.length)
-
-    def name_places(self, loop: Loop, body: int, indent: str) -> None:
-        pass
-
-
 def unfused(steps: Iterable[Nest | Call]) -> LoopSchedule:
     """A schedule in which each statement has loops of its own."""
     plan = LoopSchedule()
@@ -476,7 +466,7 @@ def separate_source(program: Program) -> list[tuple[Nest, list[Line]]]:
     lowered = program.plan.lowered
     plan = unfused(lowered.values())
     _, numbers = used_by(lowered.values())
-    writer = PlainWriter(plan, {text: (program.formulas[text], kind) for text, kind in numbers.items()})
+    writer = Writer(plan, {text: (program.formulas[text], kind) for text, kind in numbers.items()})
     return list(zip(lowered, writer.write_blocks(plan.segments), strict=True))
 
 

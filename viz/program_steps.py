@@ -21,7 +21,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from needle.autograd import Tensor
 from needle.compiler import Compiled
-from needle.compiler.codegen import used_by
+from needle.compiler.codegen import Writer, used_by
 from needle.compiler.lower import Call, Nest, in_order, pending_in
 from needle.compiler.names import Names, letter_of, words_of, wrapped
 from needle.compiler.numpy_program import NumpyProgram
@@ -33,7 +33,7 @@ from needle.compiler.trace import Constant
 
 from .operators import applied, symbol
 from .picture import Picture
-from .program_data import PlainWriter, called, program_of, unfused
+from .program_data import called, program_of, unfused
 from .steps import STATIC, Steps
 from .style import FOLLOW, FOLLOWS, Style, style_called
 from .text import counted
@@ -110,7 +110,7 @@ class _Passes:
         placed = _placed(plan)
         _, kinds = used_by(step for step, _ in placed if isinstance(step, Nest))
         numbers = {text: (self.formulas.get(text, text), kind) for text, kind in kinds.items()}
-        writer = PlainWriter(plan, numbers)
+        writer = Writer(plan, numbers)
         lines: list[Written] = [(self.head, None)]
         before: Sequence[Loop] = ()
         for step, around in placed:

@@ -19,8 +19,8 @@ flat, as storage is: element (j, k) of a matrix with 8 columns is ``W[8 * j + k]
                 result[8 * i + j] = relu1
         return 0
 
-``local(8)`` makes an array that exists during the call; ``part(work, 0, 6400)`` is a part of an array that
-the program keeps from call to call. Loops that do the same to different arrays are written once, as a
+``local(8)`` makes an array that exists during the call; larger ones are kept from call to call, and are
+arguments. Loops that do the same to different arrays are written once, as a
 function (`_with_functions`).
 """
 
@@ -29,7 +29,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, NamedTuple
@@ -311,7 +311,7 @@ def write_part(
     name: str,
     segment: list[Any] | Loop,
     plan: LoopSchedule,
-    places: dict[Buffer, tuple[str, int]],
+    kept: Container[Buffer],
     formulas: dict[str, str],
     names: Names,
 ) -> Part:
@@ -322,8 +322,9 @@ def write_part(
     name : str
     segment : list of Loop or Nest, or a Loop that threads can share
     plan : LoopSchedule
-    places : dict of Buffer to (str, int)
-        For buffers in the program's storage: the name of that storage, and where they begin in it.
+    kept : container of Buffer
+        What the program keeps from call to call. If each iteration of a shared loop writes it anew, each
+        thread has it for itself.
     formulas : dict of str to str
         The names of Numbers by their formulas.
     names : Names
@@ -340,18 +341,13 @@ def write_part(
 
     made: dict[str, str] = {}  # the arrays that are no arguments, and what makes them
     own: dict[str, tuple[np.dtype, int]] = {}
-    for x in sorted(used, key=lambda x: x in plan.local):
-        store, start = places.get(x, (x.name, 0))
+    for x in used:
         if x in plan.local:
             made[x.name] = f"{writer.call('local', x.dtype.name)}({x.size})"
-            continue
-        if x in places and shared is not None and is_of_one_iteration(x, shared, plan):
+        elif x in kept and shared is not None and is_of_one_iteration(x, shared, plan):
             store = f"own_{x.dtype}"
             start = own.get(store, (x.dtype, 0))[1]
             own[store] = x.dtype, start + -(-x.size // 16) * 16
-        elif x not in plan.variables:
-            kinds[store] = f"{x.dtype}*"
-        if store != x.name:
             made[x.name] = f"part({store}, {start}, {x.size})"
     first = [f"    {name} = {text}" for name, text in made.items()]
     first += [f"    # {formulas[text]} is {text}" for text in numbers if text != formulas[text]]

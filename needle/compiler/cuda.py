@@ -28,7 +28,7 @@ import numpy as np
 from .codegen import Line
 from .grid import Grid, is_for_device
 from .kernels import KernelSource, compile_kernel, numbers_of, write_kernel
-from .lower import Access, Buffer, Call, Nest
+from .lower import Access, Call, Nest
 from .names import by_module
 from .program import ALONE, Program, array_over, getrefcount, read_before
 from .schedule import Loop, nests_in
@@ -84,7 +84,7 @@ class CudaProgram(Program):
         for part in self.parts:
             step = part if isinstance(part, Call) else part.nest
             used.update(part.arguments if step is None else [x.name for x in step.read + step.written])
-        self._storage = {x.name: mod.Array(x.size, x.dtype) for x in self._places if x.name in used}
+        self._storage = {x.name: mod.Array(x.size, x.dtype) for x in self._kept if x.name in used}
         for dtype, names in self._by_type.items():
             self._storage[numbers_of(dtype)] = mod.Array(len(names), dtype)
         for buffer in self._constants:
@@ -204,9 +204,6 @@ class CudaProgram(Program):
         else:
             views = (1,), (1,), nest.shape, reads[0].strides, reads[0].offset
             mod.REDUCES[nest.fold](*given, out, math.prod(nest.shape), views)
-
-    def _array_of(self, buffer: Buffer, arrays: dict[str, Any]) -> Any:
-        return arrays[buffer.name]
 
     def _handle(self, stored: Any) -> Any:
         return stored

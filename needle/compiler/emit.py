@@ -123,6 +123,9 @@ class Emitter:
         """The body of a function with these arguments; what it returns, or 0."""
         for argument, kind, value in zip(node.args.args, kinds, given, strict=True):
             self._values[argument.arg] = kind, value
+        for x in self.builder.function.args:
+            if isinstance(x.type, ir.PointerType):  # no array that is written is also another one
+                x.add_attribute("noalias")
         whole = ir.IntType(64)
         self._status = cgutils.alloca_once_value(self.builder, ir.Constant(whole, 0))
         self._end = self.builder.append_basic_block("end")

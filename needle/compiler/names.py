@@ -32,7 +32,7 @@ TYPES = ("float32", "float64", "int64", "int32", "uint8", "bool_")
 
 _WORDS = """
 np add_at int plus matmul add_matmul part local sgemm dgemm range abs inf nan
-step scan s steps status start stop state work
+step scan s steps status start stop
 cuda thread lane row item mark shares numbers warp_total block_total columns_total
 """
 
@@ -41,7 +41,7 @@ RESERVED = {*keyword.kwlist, *TYPES, *_WORDS.split()}
 RESERVED |= {name for depth in range(_DEEPEST) for name in (letter_of(depth), f"share{depth}")}
 RESERVED |= {
     f"{name}_{t}"
-    for name in (*SCALAR_FUNCTIONS, "local", "state", "work", "own", "shares", "numbers")
+    for name in (*SCALAR_FUNCTIONS, "local", "own", "shares", "numbers")
     for t in (*TYPES, "bool")
 }
 

@@ -46,12 +46,12 @@ class NumpyProgram(Program):
         shared -= {x for x, _ in (*self.inputs, *self.draws, *self.results)} - states
         kept = [x for x in used if x in shared and x.data is None and not x.is_iota]
         self._constants = [x for x in used if x.data is not None]
-        self._places = {x: (x.name, 0) for x in kept}
+        self._kept = dict.fromkeys(kept)
         self._storage = {x.name: np.zeros(x.size, x.dtype) for x in kept}
 
     def _write(self) -> None:
         given = [x for x, _ in (*self.given, *self.draws, *self.results)]
-        kept = [*self._places, *self._constants]
+        kept = [*self._kept, *self._constants]
         arrays = {x.name: x.data for x in self._constants} | self._storage
         self.parts: list[Any] = []
         for number, run in enumerate(self._runs, start=1):

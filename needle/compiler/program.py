@@ -16,6 +16,7 @@ import functools
 import sys
 import threading
 from collections.abc import Callable
+from itertools import accumulate
 from typing import Any
 
 import numba
@@ -179,29 +180,12 @@ class Program:
         return used
 
     def _place(self) -> None:
-        """Give all buffers places in the program's storage."""
+        """Give the buffers that are kept from call to call their storage."""
         used = self._name()
-        self._places: dict[Buffer, tuple[str, int]] = {}  # in which storage a buffer is, and where it begins
-        self._storage: dict[str, Any] = dict(runtime.routines())  # arguments that are always the same
-        for kind, buffers in (
-            ("state", [buffer for _, buffer in self.states]),
-            ("work", [buffer for buffer in self.plan.work if buffer not in self.plan.local]),
-        ):
-            sizes: dict[np.dtype, int] = {}
-            for buffer in buffers:
-                start = sizes.get(buffer.dtype, 0)
-                name = kind if buffer.dtype == np.float32 else f"{kind}_{buffer.dtype}"
-                self._places[buffer] = name, start
-                sizes[buffer.dtype] = start + -(-buffer.size // _ALIGNED) * _ALIGNED
-            for dtype, size in sizes.items():
-                name = kind if dtype == np.float32 else f"{kind}_{dtype}"
-                self._storage[name] = np.zeros(size, dtype)
-        if self._has_parts:  # each array is an argument, so that one function can do for several parts
-            for buffer, (name, start) in self._places.items():
-                self._storage[buffer.name] = self._storage[name][start : start + buffer.size]
-            for name in {name for name, _ in self._places.values()}:
-                del self._storage[name]
-            self._places = {buffer: (buffer.name, 0) for buffer in self._places}
+        kept = [buffer for _, buffer in self.states]
+        kept += [buffer for buffer in self.plan.work if buffer not in self.plan.local]
+        self._kept = dict.fromkeys(kept)
+        self._storage: dict[str, Any] = runtime.routines() | _arrays(kept)  # arguments that stay the same
         self._constants = [buffer for buffer in used if buffer.data is not None]
 
     def _write(self) -> None:
@@ -215,7 +199,7 @@ class Program:
                 self.parts.append(segment)
             else:
                 name = f"step_{number}" if several else "step"
-                part = write_part(name, segment, self.plan, self._places, self.formulas, self._names)
+                part = write_part(name, segment, self.plan, self._kept, self.formulas, self._names)
                 original = originals.setdefault(part.form, name) if part.form else name
                 self.parts.append(part if original == name else part.like(original))
         self.source = "\n\n".join(part.source for part in self.parts if isinstance(part, Part))
@@ -381,9 +365,6 @@ class Program:
 
     def _array_of(self, buffer: Buffer, arrays: dict[str, Any]) -> Any:
         """What `_stored` makes of a buffer's storage."""
-        if buffer in self._places:
-            name, start = self._places[buffer]
-            return arrays[name][start : start + buffer.size]
         return arrays[buffer.name]
 
     def _handle(self, stored: Any) -> Any:
@@ -418,8 +399,7 @@ class Program:
             mine = self.owned[i][1]
             if data is mine and getrefcount(data) == ALONE + 1:  # one more: the variable `mine`
                 continue
-            name, start = self._places[buffer]
-            place = self._storage[name][start : start + buffer.size]
+            place = self._storage[buffer.name]
             array = tensor.realize_cached_data().compact()
             # Where somebody holds the value of before, it is theirs now; also if another program has taken
             # the Tensor over since then.
@@ -436,6 +416,17 @@ def read_before(nest: Nest, values: np.ndarray) -> np.ndarray:
     x = nest.reads[0]
     strides = [step * values.itemsize for step in x.strides]
     return np.ndarray(nest.shape, values.dtype, values, x.offset * values.itemsize, strides)
+
+
+def _arrays(buffers: list[Buffer]) -> dict[str, np.ndarray]:
+    """Zeros for each buffer by its name: side by side in memory, each in cache lines of its own."""
+    found: dict[str, np.ndarray] = {}
+    for dtype in {x.dtype for x in buffers}:
+        alike = [x for x in buffers if x.dtype == dtype]
+        starts = [0, *accumulate(-(-x.size // _ALIGNED) * _ALIGNED for x in alike)]
+        whole = np.zeros(starts[-1], dtype)
+        found |= {x.name: whole[start:][: x.size] for x, start in zip(alike, starts, strict=False)}
+    return found
 
 
 def array_over(handle: Any, shape: tuple[int, ...], device: Any) -> NDArray:

@@ -22,7 +22,7 @@ from needle.compiler.program import Program
 def make_plain(program: Program) -> None:
     """Let a program run its source as plain Python from now on."""
     known = set(program._storage) if any(isinstance(x, Call) for x in program.parts) else set()
-    unwritten = {program._places[buffer][0] for buffer in program.plan.work if buffer in program._places}
+    unwritten = {buffer.name for buffer in program.plan.work if buffer in program._kept}
     unwritten |= {buffer.name for buffer, _ in program.results}
     program.kernels.clear()
     for part in program.parts:
