@@ -37,6 +37,7 @@ from ..backend_ndarray import blas
 #: LLVM unrolls loops whose lengths it knows. If nested loops have more iterations than this, it would spend
 #: minutes on that, so it is told to unroll the innermost one alone.
 _UNROLLED = 4096
+_NOT_UNROLLED = "llvm.loop.unroll.disable"
 
 _BLAS_BITS = 64 if "64" in blas.library()[2] else 32  # of the whole numbers that it takes
 
@@ -188,10 +189,11 @@ class Emitter:
         return [self.builder.append_basic_block(name) for name in names]
 
     def _not_unrolled(self) -> Any:
-        """What a loop says of itself so that LLVM leaves it as it is; each loop has its own."""
+        """What a loop says of itself so that LLVM leaves it as it is."""
         module = self.builder.module
-        found = module.add_metadata([module.add_metadata(["llvm.loop.unroll.disable"])])
-        found.operands = (found, *found.operands)
+        number, leave = [module.add_metadata([x]) for x in (str(len(module.metadata)), _NOT_UNROLLED)]
+        found = module.add_metadata([number, leave])
+        found.operands = (found, leave)  # the first, itself, tells it from that of another loop
         return found
 
     def _set(self, target: Any, value: Value) -> None:
