@@ -345,14 +345,11 @@ def write_part(
         if x in plan.local:
             made[x.name] = f"{writer.call('local', x.dtype.name)}({x.size})"
         elif x in kept and shared is not None and is_of_one_iteration(x, shared, plan):
-            store = f"own_{x.dtype}"
-            start = own.get(store, (x.dtype, 0))[1]
-            own[store] = x.dtype, start + -(-x.size // 16) * 16
-            made[x.name] = f"part({store}, {start}, {x.size})"
+            own[x.name] = x.dtype, x.size
     first = [f"    {name} = {text}" for name, text in made.items()]
     first += [f"    # {formulas[text]} is {text}" for text in numbers if text != formulas[text]]
     form, order = _form([*map(Line, first), *chain(*blocks)], kinds)
-    arguments = {name: kinds[name] for name in order if name not in made}
+    arguments = {name: kinds[name] for name in order if name not in made | own}
     bounds = ["start", "stop"] if shared is not None else []
     functions, body = _with_functions(writer, parts, blocks, kinds, names)
     head = map(Line, [*head_of(name, [*bounds, *own, *arguments]), *first])

@@ -34,8 +34,8 @@ from numba.extending import NativeValue, intrinsic, models, register_model, unbo
 
 from ..backend_ndarray import blas
 
-#: LLVM unrolls loops whose lengths it knows. If nested loops have more iterations than this, it would spend
-#: minutes on that, so it is told to unroll the innermost one alone.
+#: LLVM unrolls loops whose lengths it knows. If a loop and those in it have more iterations than this, it
+#: would spend minutes on that, so it is told to leave the outer one as it is.
 _UNROLLED = 4096
 _NOT_UNROLLED = "llvm.loop.unroll.disable"
 
@@ -47,7 +47,7 @@ _OPERATORS: dict[type, Any] = {
     ast.Gt: operator.gt, ast.GtE: operator.ge, ast.USub: operator.neg, ast.Not: operator.not_,
 }  # fmt: skip
 
-#: An expression: its type, as Numba calls it, and what LLVM has for it.
+#: An expression: its type, as Numba calls it, and its value in LLVM.
 Value = tuple[Any, Any]
 
 
@@ -71,7 +71,10 @@ class _FlatModel(models.PrimitiveModel):
 
 @unbox(Flat)
 def _unboxed(kind: Flat, array: Any, c: Any) -> Any:
-    """Where the numbers of an array of NumPy's begin: it says so right behind what all objects have."""
+    """Where the numbers of an array begin. In NumPy's struct, that comes right after the head of any object.
+
+    Nobody asks whether it is an array of this type: the source of the call, in `host.py`, gives no other.
+    """
     place = c.builder.gep(array, [ir.Constant(ir.IntType(64), object.__basicsize__)])
     data = c.context.get_value_type(kind)
     return NativeValue(c.builder.load(c.builder.bitcast(place, data.as_pointer())))
@@ -117,15 +120,19 @@ class Emitter:
     def __init__(self, context: Any, builder: Any, names: dict[str, Any]):
         self.context, self.builder, self.names = context, builder, names
         self._values: dict[str, Value] = {}  # by name: arguments, arrays, and variables of loops
-        self._variables: dict[str, Value] = {}  # where other variables are kept, which LLVM puts in registers
-        self._calls: dict[tuple, tuple] = {}  # for functions and the types of operands: how they are called
+        self._variables: dict[str, Value] = {}  # other variables: places on the stack, until LLVM moves them
+        self._calls: dict[
+            tuple, tuple
+        ] = {}  # by functions and the types of operands: signatures, and callers
 
     def function(self, node: ast.FunctionDef, kinds: Iterable[Any], given: Iterable[Any]) -> Any:
         """The body of a function with these arguments; what it returns, or 0."""
         for argument, kind, value in zip(node.args.args, kinds, given, strict=True):
             self._values[argument.arg] = kind, value
         for x in self.builder.function.args:
-            if isinstance(x.type, ir.PointerType):  # no array that is written is also another one
+            # No array that is written overlaps another argument: the program owns it, and sees to that in
+            # each call (`Program.see_own`). Numba's own pointers overlap nothing either.
+            if isinstance(x.type, ir.PointerType):
                 x.add_attribute("noalias")
         whole = ir.IntType(64)
         self._status = cgutils.alloca_once_value(self.builder, ir.Constant(whole, 0))
@@ -191,9 +198,9 @@ class Emitter:
     def _not_unrolled(self) -> Any:
         """What a loop says of itself so that LLVM leaves it as it is."""
         module = self.builder.module
-        number, leave = [module.add_metadata([x]) for x in (str(len(module.metadata)), _NOT_UNROLLED)]
-        found = module.add_metadata([number, leave])
-        found.operands = (found, leave)  # the first, itself, tells it from that of another loop
+        name, leave = [module.add_metadata([x]) for x in (str(len(module.metadata)), _NOT_UNROLLED)]
+        found = module.add_metadata([name, leave])  # by its name it is no copy of another loop's, …
+        found.operands = (found, leave)  # … and LLVM wants a node whose first operand is the node itself
         return found
 
     def _set(self, target: Any, value: Value) -> None:
@@ -257,21 +264,19 @@ class Emitter:
         return self._and([self._operation(op, *pair) for op, pair in pairs])
 
     def BoolOp(self, node: ast.BoolOp) -> Value:
+        assert isinstance(node.op, ast.And)
         return self._and([self._value(x) for x in node.values])
 
     def _and(self, answers: list[Value]) -> Value:
+        """Whether all answers are true. ``select`` takes no notice of the second if the first is false: an
+        `int64` of NaN, say, is nothing that LLVM may look at."""
         found = answers[0][1]
         for _, answer in answers[1:]:
             found = self.builder.select(found, answer, ir.Constant(found.type, 0))
         return types.boolean, found
 
     def _operation(self, op: Any, *operands: ast.AST) -> Value:
-        values = [self._value(x) for x in operands]
-        if isinstance(op, ast.Div) and values[0][0] == values[1][0] and isinstance(values[0][0], types.Float):
-            # What a whole loop divides by, LLVM may divide 1 by ahead of it, and multiply in the loop.
-            quotient = self.builder.fdiv(*[x for _, x in values], flags=("arcp", "contract"))
-            return values[0][0], quotient
-        return self._call(_OPERATORS[type(op)], values)
+        return self._call(_OPERATORS[type(op)], [self._value(x) for x in operands])
 
     def _call(self, function: Any, values: list[Value]) -> Value:
         """Call a function or an operator that Numba knows."""
@@ -319,7 +324,10 @@ class Emitter:
         return number, self.builder.fadd(a, b, flags=("contract", "reassoc", "nsz"))
 
     def maximum(self, *operands: ast.AST) -> Value:
-        """The larger one, or NaN if one is: an instruction of LLVM's, unlike the comparison in the table."""
+        """The larger one, or NaN if one is: an instruction of LLVM's, of which it makes vector instructions.
+
+        It makes none of a comparison, as the table has it.
+        """
         return self._extreme("llvm.maximum", *operands)
 
     def minimum(self, *operands: ast.AST) -> Value:
@@ -362,7 +370,15 @@ class Emitter:
 
         target = place(out)
         number = target.type.pointee
-        given = [ir.Constant(flag, 101), turned(a), turned(b), m, p, n, scale(number)]  # 101: by rows
+        given = [
+            ir.Constant(flag, 101),
+            turned(a),
+            turned(b),
+            m,
+            p,
+            n,
+            scale(number),
+        ]  # 101: by rows; 112: turned; 111: not
         given += [place(a), width(a), place(b), width(b), ir.Constant(number, kept), target, p]
         routine = ir.FunctionType(ir.VoidType(), [x.type for x in given])
         builder.call(builder.inttoptr(self._value(gemm)[1], routine.as_pointer()), given)
@@ -370,7 +386,7 @@ class Emitter:
 
 
 def _iterations(node: Any) -> int:
-    """How often the innermost statement of nested loops runs; 1 for a loop whose length is not known."""
+    """How often the innermost statement of nested loops runs. A loop of unknown length counts once."""
     stop = node.iter.args[-1]
     length: int = getattr(stop, "value", 1)
     return length * max([_iterations(x) for x in node.body if isinstance(x, ast.For)], default=1)

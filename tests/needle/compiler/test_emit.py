@@ -127,3 +127,14 @@ def whole(x):
     kernel = runtime.entry_point(runtime.compile_source(source, [], "whole"), (Flat("float32"),))
     assert kernel(x) == 0
     assert x.tolist() == [1, 2, 2, 4, 4, 8]
+
+
+def test_a_quotient_is_rounded_once():
+    """Nobody multiplies by a reciprocal: whole quotients stay whole, and small divisors make no infinity."""
+    body = "for i in range(64):\n    y[i] = x[i] / d[0]\nfor i in range(64):\n    z[i] = x[i] / float32(61)\nreturn 0"
+    x = np.arange(64, dtype="float32") * 61
+    for divisor in (61, 1e-39):
+        _, _, _, y, z = both(body, x=x, d=numbers("float32", divisor), y=x, z=x)
+        with np.errstate(over="ignore"):
+            np.testing.assert_array_equal(y, x / np.float32(divisor))
+        np.testing.assert_array_equal(z, np.arange(64))
