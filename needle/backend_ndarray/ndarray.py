@@ -108,8 +108,15 @@ class NDArray(View):
 
     def __getstate__(self) -> Any:
         """What a copy takes: the numbers of this array, and not a larger storage of which it is a part."""
-        array = self.compact() if self._handle.size > self.size else self
-        return object.__getstate__(array)
+        return object.__getstate__(self._without_others())
+
+    def __copy__(self) -> NDArray:
+        """The same array anew, as a view: so the owner of its storage knows that somebody else has it."""
+        array = self._without_others()
+        return array._view(array.shape, array.strides, array.offset)
+
+    def _without_others(self) -> NDArray:
+        return self.compact() if self._handle.size > self.size else self
 
     @staticmethod
     def make(

@@ -131,7 +131,7 @@ def whole(x):
 
 def test_a_quotient_is_rounded_once():
     """Nobody multiplies by a reciprocal: whole quotients stay whole, and small divisors make no infinity."""
-    body = "for i in range(64):\n    y[i] = x[i] / d[0]\nfor i in range(64):\n    z[i] = x[i] / float32(61)\nreturn 0"
+    body = "for i in range(64):\n    y[i] = x[i] / d[0]\n    z[i] = x[i] / float32(61)\nreturn 0"
     x = np.arange(64, dtype="float32") * 61
     for divisor in (61, 1e-39):
         _, _, _, y, z = both(body, x=x, d=numbers("float32", divisor), y=x, z=x)

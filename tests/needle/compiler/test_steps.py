@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 
 import numpy as np
@@ -298,3 +299,17 @@ def test_an_optimiser_that_changes_itself_is_refused():
     with pytest.raises(CannotTrace, match=r"changes steps of Counting"):
         jit(ours.step)(ours.x, ours.y)
     assert ours.optimizer.steps == 0
+
+
+def test_a_copy_of_the_array_of_a_tensor_keeps_its_numbers():
+    p = ndl.Tensor([1.0, 2.0, 3.0], dtype="float32")
+
+    def step():
+        p.data = p * 2
+
+    compiled = jit(step)
+    compiled(), compiled()
+    kept = copy.copy(p.realize_cached_data())
+    compiled()
+    assert kept.numpy().tolist() == [4, 8, 12]
+    assert p.numpy().tolist() == [8, 16, 24]
