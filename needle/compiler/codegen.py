@@ -20,8 +20,7 @@ flat, as storage is: element (j, k) of a matrix with 8 columns is ``W[8 * j + k]
         return 0
 
 ``local(8)`` makes an array that exists during the call; larger ones are kept from call to call, and are
-arguments. Loops that do the same to different arrays are written once, as a
-function (`_with_functions`).
+arguments. Loops that do the same to different arrays are written once, as a function (`_with_functions`).
 """
 
 from __future__ import annotations

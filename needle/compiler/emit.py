@@ -123,7 +123,7 @@ class Emitter:
         self._variables: dict[str, Value] = {}  # other variables: places on the stack, until LLVM moves them
         self._calls: dict[
             tuple, tuple
-        ] = {}  # by functions and the types of operands: signatures, and callers
+        ] = {}  # for a function and types of operands: its signature, and a caller
 
     def function(self, node: ast.FunctionDef, kinds: Iterable[Any], given: Iterable[Any]) -> Any:
         """The body of a function with these arguments; what it returns, or 0."""
@@ -231,10 +231,15 @@ class Emitter:
     def _as(self, kind: Any, node: ast.AST) -> Any:
         return self._cast(self._value(node), kind)
 
+    def _from(self, array: ast.AST, start: ast.AST) -> Value:
+        """The rest of an array from a place on."""
+        kind, data = self._value(array)
+        return kind, self.builder.gep(data, [self._as(types.int64, start)], inbounds=True)
+
     def _place(self, node: Any) -> Value:
         """Where an element of an array is, and its type."""
-        kind, data = self._value(node.value)
-        return kind.dtype, self.builder.gep(data, [self._as(types.int64, node.slice)], inbounds=True)
+        kind, place = self._from(node.value, node.slice)
+        return kind.dtype, place
 
     def Constant(self, node: ast.Constant) -> Value:
         kind = {bool: types.boolean, int: types.int64, float: types.float64}[type(node.value)]
@@ -303,8 +308,7 @@ class Emitter:
 
     def part(self, array: ast.AST, start: ast.AST, size: ast.AST) -> Value:
         """``array[start : start + size]``."""
-        kind, data = self._value(array)
-        return kind, self.builder.gep(data, [self._as(types.int64, start)], inbounds=True)
+        return self._from(array, start)
 
     def local(self, size: Any, dtype: str) -> Value:
         """An array of the function's own. Nobody else reads it, so LLVM can keep its numbers in registers."""
@@ -360,25 +364,17 @@ class Emitter:
         m, n, p = [ir.Constant(whole, x.value) for x in sizes.elts]
 
         def place(matrix: Any) -> Any:
-            return builder.gep(self._value(matrix.elts[0])[1], [self._as(types.int64, matrix.elts[1])])
+            return self._from(*matrix.elts[:2])[1]
 
         def turned(matrix: Any) -> Any:
-            return ir.Constant(flag, 112 if matrix.elts[3].value else 111)
+            return ir.Constant(flag, 112 if matrix.elts[3].value else 111)  # BLAS's own numbers for that
 
         def width(matrix: Any) -> Any:
             return ir.Constant(whole, matrix.elts[2].value)
 
         target = place(out)
         number = target.type.pointee
-        given = [
-            ir.Constant(flag, 101),
-            turned(a),
-            turned(b),
-            m,
-            p,
-            n,
-            scale(number),
-        ]  # 101: by rows; 112: turned; 111: not
+        given = [ir.Constant(flag, 101), turned(a), turned(b), m, p, n, scale(number)]  # 101: by rows
         given += [place(a), width(a), place(b), width(b), ir.Constant(number, kept), target, p]
         routine = ir.FunctionType(ir.VoidType(), [x.type for x in given])
         builder.call(builder.inttoptr(self._value(gemm)[1], routine.as_pointer()), given)

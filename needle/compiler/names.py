@@ -40,9 +40,7 @@ cuda thread lane row item mark shares numbers warp_total block_total columns_tot
 RESERVED = {*keyword.kwlist, *TYPES, *_WORDS.split()}
 RESERVED |= {name for depth in range(_DEEPEST) for name in (letter_of(depth), f"share{depth}")}
 RESERVED |= {
-    f"{name}_{t}"
-    for name in (*SCALAR_FUNCTIONS, "local", "own", "shares", "numbers")
-    for t in (*TYPES, "bool")
+    f"{name}_{t}" for name in (*SCALAR_FUNCTIONS, "local", "shares", "numbers") for t in (*TYPES, "bool")
 }
 
 

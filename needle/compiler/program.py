@@ -147,11 +147,6 @@ class Program:
         self.nests = simplify(steps, wanted, self.accumulates)
         self.plan = schedule(self.nests, self.schedule_type)
 
-    @property
-    def _has_parts(self) -> bool:
-        """Whether the source is of several functions."""
-        return sum(not isinstance(segment, Call) for segment in self.plan.segments) > 1
-
     # Where everything is stored
 
     def _name(self) -> dict[Buffer, None]:
@@ -193,7 +188,7 @@ class Program:
         self.parts: list[Part | Call] = []
         originals: dict[str, str] = {}  # for each form the name of the first part that has it
         segments = self.plan.segments
-        several = self._has_parts
+        several = sum(not isinstance(segment, Call) for segment in segments) > 1
         for number, segment in enumerate(segments, start=1):
             if isinstance(segment, Call):
                 self.parts.append(segment)
@@ -360,12 +355,8 @@ class Program:
     def failed(self, part: Part, status: int, arrays: dict[str, np.ndarray]) -> None:
         """Raise the error of a check."""
         check = part.checks[status - 1]
-        values = self._array_of(check.reads[0].buffer, arrays)
+        values = arrays[check.reads[0].buffer.name]
         raise check.refusal(read_before(self.plan.lowered[check], values))  # type: ignore[misc]
-
-    def _array_of(self, buffer: Buffer, arrays: dict[str, Any]) -> Any:
-        """What `_stored` makes of a buffer's storage."""
-        return arrays[buffer.name]
 
     def _handle(self, stored: Any) -> Any:
         """The opposite of `_stored`: the backend's storage; nothing is copied."""
@@ -378,7 +369,7 @@ class Program:
         device = self._device
 
         def handle(x: NDArray) -> Any:
-            return self._handle(self._array_of(x._handle, arrays))
+            return self._handle(arrays[x._handle.name])
 
         def real(x: Any) -> Any:
             if isinstance(x, tuple):

@@ -83,10 +83,10 @@ def function(name: str, dtype: str) -> Any:
     return _kept(bound, f"needle_{name}_{dtype}", **_INLINE)
 
 
-def _kept(function: Any, name: str, reorder: bool = False, **options: Any) -> Any:
+def _kept(function: Any, name: str, **options: Any) -> Any:
     """Let Numba compile a function, and keep its machine code on disk, where files can be written."""
     function = _named(function, name)
-    dispatcher: Any = njit(**_options(reorder), **options)(function)
+    dispatcher: Any = njit(**_options(reorder=False), **options)(function)
     with suppress(OSError, RuntimeError):
         dispatcher._cache = _NamedCache(function, dispatcher.targetctx.codegen().magic_tuple())
     return dispatcher
@@ -115,8 +115,7 @@ def _named(function: Any, name: str) -> Any:
 
 def names_for(functions: Iterable[tuple[str, str]]) -> dict[str, Any]:
     """The global names of generated source."""
-    found: dict[str, Any] = {"__name__": __name__, "inf": math.inf, "nan": math.nan}
-    found |= {"part": partial(Emitter.part), "bool": bool}
+    found: dict[str, Any] = {"inf": math.inf, "nan": math.nan, "bool": bool, "part": partial(Emitter.part)}
     found |= {name: getattr(np, name) for name in TYPES}
     found |= {function_name(name, dtype): function(name, dtype) for name, dtype in functions}
     return found
