@@ -360,7 +360,7 @@ def program_steps(function: str, compiled: Compiled, limit: int, style: str | No
         words = "Each statement becomes a call of NumPy, so all loops are gone. They stand below."
         found.append(("source", words, [*compared([], source), *compared(last, [])]))
     else:
-        words = "What Numba compiles. It names the arguments and says where arrays are stored."
+        words = "What is compiled. It names the arguments, and makes small arrays of its own."
         found.append(("source", words, [*compared(last, source)]))
     counts, number = Counter(name for name, *_ in found), Counter[str]()
     frames: list[PassFrame] = []
