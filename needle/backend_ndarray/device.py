@@ -222,6 +222,8 @@ class CudaDevice(BackendDevice):
 def _why_no_kernel_runs() -> str:
     """One sentence that says why no kernel runs on a GPU; empty if a first one did."""
     simulated = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") != "0"
+    if find_spec("numba") is None:
+        return "There is no Numba here, which compiles for a GPU."
     if not simulated and not _has_driver():
         return _NO_DRIVER
     if not simulated and find_spec("numba_cuda") is None:
@@ -285,13 +287,14 @@ _CAUSES = (
 
 
 _NUMPY_KERNELS = f"{__package__}.ndarray_backend_numpy"
-_CPU = BackendDevice("cpu", f"{__package__}.ndarray_backend_numba_cpu")
 _CPU_NUMPY = BackendDevice("cpu_numpy", _NUMPY_KERNELS)
+#: Without Numba, which no browser has, NumPy computes.
+_CPU = BackendDevice("cpu", f"{__package__}.ndarray_backend_numba_cpu") if find_spec("numba") else _CPU_NUMPY
 _CUDA = CudaDevice()
 
 
 def cpu() -> BackendDevice:
-    """The processor, and the default device."""
+    """The processor, and the default device. Where Numba is not installed, it is `cpu_numpy`."""
     return _CPU
 
 
@@ -312,4 +315,4 @@ def default_device() -> BackendDevice:
 
 def all_devices() -> list[BackendDevice]:
     """Every device, enabled or not."""
-    return [_CPU, _CUDA, _CPU_NUMPY]
+    return [*dict.fromkeys((_CPU, _CUDA, _CPU_NUMPY))]

@@ -22,8 +22,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from . import runtime
-
 __all__ = ["Task", "tell_if_long"]
 
 _PER_LINE = 0.006  # seconds that LLVM takes for a line of generated source, roughly
@@ -135,6 +133,8 @@ def _end_with_parent() -> None:
 
 
 def _compile(sources: list[tuple]) -> None:
+    from . import runtime
+
     known: dict[str, Any] = {}
     for source, functions, name, note, types in sources:
         with suppress(Exception):  # the process that asked will find out why

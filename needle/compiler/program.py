@@ -19,7 +19,6 @@ from collections.abc import Callable
 from itertools import accumulate
 from typing import Any
 
-import numba
 import numpy as np
 
 from ..autograd import Tensor
@@ -29,10 +28,8 @@ from ..backend_ndarray.strides import compact_strides
 from ..backend_ndarray.views import assemble, new_array
 from ..backend_selection import NDArray, default_device
 from ..graph import Spec
-from . import runtime
 from .background import Task, tell_if_long
 from .codegen import Part, write_part
-from .emit import Flat
 from .host import Host, maker_of
 from .lower import Access, Buffer, Call, Nest, lower, whole
 from .names import Names
@@ -42,6 +39,13 @@ from .stand_ins import Number
 from .trace import Trace
 
 _ALIGNED = 16  # numbers: storage of an array begins at a multiple of it
+
+
+def numba_runtime() -> Any:
+    """The room that imports Numba: NumPy's programs do without it, and no browser has it."""
+    from . import runtime
+
+    return runtime
 
 
 class Program:
@@ -83,6 +87,9 @@ class Program:
         self._write()
         self._prepare()
 
+    def _finds_blas(self) -> bool:
+        return self.on_gpu or bool(numba_runtime().routines())
+
     # From the trace to nests
 
     def _lower(self, found: Trace, leaves: list[Any]) -> None:
@@ -94,12 +101,7 @@ class Program:
         self.grad_count = sum(grad is not None for _, grad in found.grads)
         count = len(returned) - len(self.returned_numbers)
         outcomes = found.wanted[: count + self.grad_count]
-        low = lower(
-            found.wanted,
-            cells,
-            self.has_blas and (self.on_gpu or bool(runtime.routines())),
-            self.on_gpu,
-        )
+        low = lower(found.wanted, cells, self.has_blas and self._finds_blas(), self.on_gpu)
         steps: list[Nest | Call] = low.steps
         self.checks = {  # Numbers beside whole numbers, which may not hold them: see `check_number`
             (x.function, x.out.buffer.dtype, number.text, x.reads[-1] is number): None
@@ -180,7 +182,9 @@ class Program:
         kept = [buffer for _, buffer in self.states]
         kept += [buffer for buffer in self.plan.work if buffer not in self.plan.local]
         self._kept = dict.fromkeys(kept)
-        self._storage: dict[str, Any] = runtime.routines() | _arrays(kept)  # arguments that stay the same
+        self._storage: dict[str, Any] = numba_runtime().routines() | _arrays(
+            kept
+        )  # arguments that stay the same
         self._constants = [buffer for buffer in used if buffer.data is not None]
 
     def _write(self) -> None:
@@ -200,7 +204,7 @@ class Program:
         self.source = "\n\n".join(part.source for part in self.parts if isinstance(part, Part))
         for x in self.parts:
             if isinstance(x, Part):
-                self.compiled[x.name] = self.compiled.get(x.original) or runtime.compile_source(
+                self.compiled[x.name] = self.compiled.get(x.original) or numba_runtime().compile_source(
                     x.source, x.functions, x.name
                 )
 
@@ -212,6 +216,7 @@ class Program:
 
     def _kernel(self, part: Part) -> Callable:
         """The source of a part as a function of its arguments."""
+        runtime = numba_runtime()
         kernel = runtime.entry_point(self.compiled[part.name], self.types(part))
         if part.length is not None:
             kernel = runtime.shared(kernel, part.length, part.own)
@@ -223,10 +228,9 @@ class Program:
 
     def types(self, part: Part) -> tuple:
         """The types of a part's arguments, as Numba calls them."""
-        bounds = [] if part.length is None else [numba.int64] * 2
-        own = [Flat(dtype) for dtype, _ in part.own.values()]
-        kinds = part.arguments.values()
-        return (*bounds, *own, *[Flat(x[:-1]) if x.endswith("*") else getattr(numba, x) for x in kinds])
+        bounds = [] if part.length is None else ["int64"] * 2
+        own = [f"{dtype}*" for dtype, _ in part.own.values()]
+        return numba_runtime().types_of([*bounds, *own, *part.arguments.values()])
 
     def source_of(self, part: Part) -> tuple:
         """A part, as `Task` takes it."""

@@ -31,7 +31,7 @@ from ..backend_ndarray.disk import folder
 from ..backend_ndarray.numba_kernels import THREADS, _bound, _Cache, _options
 from ..backend_ndarray.scalar_functions import SCALAR_FUNCTIONS
 from .codegen import function_name
-from .emit import Emitter, emitted
+from .emit import Emitter, Flat, emitted
 from .names import TYPES
 
 _INLINE: dict[str, Any] = {"forceinline": True, "no_cpython_wrapper": True}
@@ -164,6 +164,11 @@ def compile_source(
     if len(_loaded) > _MOST_LOADED:
         del _loaded[next(iter(_loaded))]
     return dispatcher
+
+
+def types_of(names: Iterable[str]) -> tuple:
+    """Types as Numba calls them: "int64" is a number's, "float32*" that of an array."""
+    return tuple([Flat(x[:-1]) if x.endswith("*") else getattr(numba, x) for x in names])
 
 
 def entry_point(compiled: Any, kinds: tuple) -> Callable:

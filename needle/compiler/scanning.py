@@ -12,16 +12,13 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
 
 from ..autograd import Tensor
-from . import runtime
 from .background import Task, tell_if_long
 from .codegen import Part
 from .compiled import Compiled, jit
-from .emit import Flat
-from .program import Program
+from .program import Program, numba_runtime
 from .structures import leaves_of, mapped
 from .trace import one_at_a_time
 
@@ -217,8 +214,9 @@ class _Scan(_StepByStep):
 """
         self._step = program.compiled[part.name], program.types(part)
         numbers = program.number_names  # they come in arrays, with one number for each step
-        inner = zip(part.arguments, self._step[1], strict=True)
-        self._types = numba.int64, *[Flat(str(kind)) if name in numbers else kind for name, kind in inner]
+        kinds = [f"{kind}*" if name in numbers else kind for name, kind in part.arguments.items()]
+        runtime = numba_runtime()
+        self._types = runtime.types_of(["int64", *kinds])
         self._compiled = runtime.compile_source(self.source, [], "scan", program.compiled, note=part.source)
 
     @functools.cached_property
@@ -226,6 +224,7 @@ class _Scan(_StepByStep):
         step, types = self._step
         tell_if_long([(self.part.source, step), (self.source, self._compiled)])
         step.compile(types)  # first: see `task`
+        runtime = numba_runtime()
         kernel = runtime.entry_point(self._compiled, self._types)
         alone = self.program.calls_small_products(self.part)
         return runtime.on_one_blas_thread(kernel) if alone else kernel
