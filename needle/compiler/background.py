@@ -14,13 +14,14 @@ import signal
 import sys
 import threading
 import weakref
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import BrokenExecutor, Future
 from contextlib import suppress
-from multiprocessing import get_context, parent_process
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
 
 __all__ = ["Task", "tell_if_long"]
 
@@ -85,13 +86,16 @@ def _submit(sources: list[tuple]) -> Future:
             _pools.clear()
         try:
             return _pool().submit(_compile, sources)
-        except BrokenProcessPool:
+        except BrokenExecutor:
             _pools.clear()
             return _pool().submit(_compile, sources)
 
 
 def _pool() -> ProcessPoolExecutor:
     """The other process. It starts when it is first asked for."""
+    from concurrent.futures import ProcessPoolExecutor  # a browser has none
+    from multiprocessing import get_context
+
     if os.getpid() not in _pools:
         main = sys.modules["__main__"]
         sys.modules["__main__"] = ModuleType("__main__")  # the program itself is not to run there, too
@@ -127,6 +131,8 @@ def _begin() -> None:
 
 def _end_with_parent() -> None:
     """End this process when the one that asked is gone, even if it had no time to say so."""
+    from multiprocessing import parent_process
+
     if (parent := parent_process()) is not None:
         parent.join()
     os._exit(0)
