@@ -17,8 +17,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+from site_lab import build_lab
+
 ROOT = Path(__file__).resolve().parent.parent
 BROWSER = ROOT / "browser"
+FILES = json.loads((BROWSER / "files.json").read_text("utf-8"))
 PYODIDE = "https://cdn.jsdelivr.net/pyodide/v0.27.7/full/"  # where Pyodide itself says that its files are
 
 
@@ -26,20 +29,38 @@ def copy_pyodide(folder: Path, site: Path) -> None:
     """Copy Pyodide's files, each of which must be the one that is listed."""
     target = site / "pyodide"
     target.mkdir(parents=True)
-    for name, sha256 in json.loads((BROWSER / "files.json").read_text("utf-8"))["pyodide"].items():
-        data = (folder / name).read_bytes()
-        if hashlib.sha256(data).hexdigest() != sha256:
-            sys.exit(f"{folder / name} is not the file that browser/files.json lists: its sha256 differs.")
-        (target / name).write_bytes(data)
+    for name, sha256 in FILES["pyodide"].items():
+        copy_checked(folder / name, target / name, sha256)
 
 
-def build_wheel(site: Path) -> str:
-    """Build our own wheel; return its place in the site."""
-    target = site / "python"
+def build_wheel(target: Path) -> Path:
+    """Build our own wheel."""
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
     subprocess.run([*build, "--wheel-dir", str(target), str(ROOT)], check=True)
     (wheel,) = target.glob("*.whl")
-    return f"python/{wheel.name}"
+    return wheel
+
+
+def get_wheels(target: Path) -> list[Path]:
+    """Have pip fetch the wheels that are listed, each of which must be the one that is listed."""
+    listed = FILES["wheels"]
+    kept = ROOT / "build" / "wheels"
+    missing = ["{}=={}".format(*name.split("-")) for name in listed if not (kept / name).exists()]
+    if missing:
+        pure = ["--platform=any", "--abi=none", "--implementation=py", "--python-version=3.12"]
+        fetch = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", *pure]
+        subprocess.run([*fetch, "--dest", str(kept), *missing], check=True)
+    for name, sha256 in listed.items():
+        copy_checked(kept / name, target / name, sha256)
+    return [target / name for name in listed]
+
+
+def copy_checked(source: Path, target: Path, sha256: str) -> None:
+    """Copy a file, if it is the one that is meant."""
+    data = source.read_bytes()
+    if hashlib.sha256(data).hexdigest() != sha256:
+        sys.exit(f"{source} is not the file that browser/files.json lists: its sha256 differs.")
+    target.write_bytes(data)
 
 
 def main() -> None:
@@ -57,9 +78,13 @@ def main() -> None:
     if not address.startswith(("http://", "https://")):
         copy_pyodide(Path(address), site)
         address = "pyodide/"
-    shutil.copy(BROWSER / "python.js", (site / "python").mkdir() or site / "python")
-    about = {"pyodide": address, "wheel": build_wheel(site)}
+    python = site / "python"
+    python.mkdir()
+    shutil.copy(BROWSER / "python.js", python)
+    wheel = build_wheel(python)
+    about = {"pyodide": address, "wheel": f"python/{wheel.name}"}
     (site / "site.json").write_text(json.dumps(about), "utf-8")
+    build_lab(site, address, [wheel, *get_wheels(python)])
     print(site / "index.html")
 
 
