@@ -229,7 +229,7 @@ def test_a_picture_that_cannot_be_had_is_told_and_not_tried_again(monkeypatch):
     def give_up(*_):
         raise viz.CannotRender("too many edges cross each other")
 
-    monkeypatch.setattr("viz.render._run", give_up)
+    monkeypatch.setattr("viz.engines.run", give_up)
     text = "x = 7\nx * x * x"
     (warning,) = start(text=text).warning
     assert "too many edges cross each other" in warning.value
