@@ -17,6 +17,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from site_explorer import add_drawings, add_explorer
+
 ROOT = Path(__file__).resolve().parent.parent
 BROWSER = ROOT / "browser"
 PYODIDE = "https://cdn.jsdelivr.net/pyodide/v0.27.7/full/"  # where Pyodide itself says that its files are
@@ -58,7 +60,8 @@ def main() -> None:
         copy_pyodide(Path(address), site)
         address = "pyodide/"
     shutil.copy(BROWSER / "python.js", (site / "python").mkdir() or site / "python")
-    about = {"pyodide": address, "wheel": build_wheel(site)}
+    about = {"pyodide": address, "wheel": build_wheel(site), "graphviz": add_drawings(site)}
+    add_explorer(site)
     (site / "site.json").write_text(json.dumps(about), "utf-8")
     print(site / "index.html")
 
