@@ -9,6 +9,7 @@ lists what comes from elsewhere, each file with its sha256.
 from __future__ import annotations
 
 import argparse
+import gzip
 import hashlib
 import json
 import os
@@ -17,11 +18,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+from site_explorer import add_drawings, add_explorer
 from site_lab import build_lab
+from site_playground import add_playground
 
 ROOT = Path(__file__).resolve().parent.parent
 BROWSER = ROOT / "browser"
 FILES = json.loads((BROWSER / "files.json").read_text("utf-8"))
+PARTS = ["playground", "explorer", "lab"]
 PYODIDE = "https://cdn.jsdelivr.net/pyodide/v0.27.7/full/"  # where Pyodide itself says that its files are
 
 
@@ -31,6 +35,9 @@ def copy_pyodide(folder: Path, site: Path) -> None:
     target.mkdir(parents=True)
     for name, sha256 in FILES["pyodide"].items():
         copy_checked(folder / name, target / name, sha256)
+    # Few servers compress what is not text, and this is the largest file: see `python.js`.
+    packed = gzip.compress((target / "pyodide.asm.wasm").read_bytes(), mtime=0)
+    (target / "pyodide.asm.wasm.gz").write_bytes(packed)
 
 
 def build_wheel(target: Path) -> Path:
@@ -69,6 +76,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=ROOT / "build" / "site", help="folder to write into")
     given = os.environ.get("PYODIDE") or PYODIDE
     parser.add_argument("--pyodide", default=given, help="Pyodide's address, or a folder with its files")
+    parser.add_argument("--parts", nargs="+", default=PARTS, choices=PARTS, help="make only these")
     options = parser.parse_args()
     site: Path = options.output
     shutil.rmtree(site, ignore_errors=True)
@@ -82,9 +90,14 @@ def main() -> None:
     python.mkdir()
     shutil.copy(BROWSER / "python.js", python)
     wheel = build_wheel(python)
-    about = {"pyodide": address, "wheel": f"python/{wheel.name}"}
+    about = {"pyodide": address, "wheel": f"python/{wheel.name}", "graphviz": add_drawings(site)}
     (site / "site.json").write_text(json.dumps(about), "utf-8")
-    build_lab(site, address, [wheel, *get_wheels(python)])
+    if "playground" in options.parts:
+        add_playground(site)
+    if "explorer" in options.parts:
+        add_explorer(site)
+    if "lab" in options.parts:
+        build_lab(site, address, [wheel, *get_wheels(python)])
     print(site / "index.html")
 
 
