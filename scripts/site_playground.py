@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from playground.server import messages
+from playground.training.lessons import LESSONS
 from playground.training.settings import Settings
 from playground.training.trainer import Trainer
 
@@ -31,7 +32,10 @@ def add_playground(site: Path) -> None:
     shutil.copytree(STAGE, folder / "stage", ignore=shutil.ignore_patterns("index.html"))
     shutil.copy(WORKER, site / "python")
     (folder / "index.html").write_text(page((STAGE / "index.html").read_text("utf-8")), "utf-8")
-    (folder / "first.bin").write_bytes(first_messages())
+    (folder / "first").mkdir()
+    for name, address in {"": {}, **{name: lesson.settings for name, lesson in LESSONS.items()}}.items():
+        settings, _ = Settings().changed({**address, "lesson": name} if name else {})
+        (folder / "first" / f"{name}.bin").write_bytes(first_messages(settings))
     streamlit = find_spec("streamlit")
     for font in Path(streamlit.origin or "").parent.glob(FONT) if streamlit else ():
         shutil.copy(font, folder / "stage" / "font.woff2")
@@ -48,8 +52,8 @@ def page(html: str) -> str:
     return re.sub(r"(aria-current=\"page\">Playground</a>).*?(?=\s*</nav>)", rf"\1{links}", html, flags=re.DOTALL)
 
 
-def first_messages() -> bytes:
-    """What the page shows until Python is there, if its address says nothing: each message after its length."""
-    trainer = Trainer(Settings())
+def first_messages(settings: Settings) -> bytes:
+    """What the page shows until Python is there: each message after its length."""
+    trainer = Trainer(settings)
     parts = [messages.welcome("", ""), messages.scene(trainer), messages.picture(trainer, playing=False)]
     return b"".join(struct.pack("<I", len(part)) + part for part in parts)
