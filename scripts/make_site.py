@@ -1,6 +1,6 @@
 """Make the site: the playground, the lectures and the book, as one folder of files: ``make site``.
 
-    python scripts/make_site.py [--output build/site] [--pyodide ADDRESS or FOLDER]
+    python scripts/make_site.py [--output build/site] [--pyodide ADDRESS or FOLDER] [--run 05 07]
 
 Any web server sends it, under any path; Python runs in the reader's browser, by Pyodide. `browser/files.json`
 lists what comes from elsewhere, each file with its sha256.
@@ -17,6 +17,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from make_book import faults
+from site_front import build_front, keep_for_later
 from site_lab import build_lab
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -63,12 +65,21 @@ def copy_checked(source: Path, target: Path, sha256: str) -> None:
     target.write_bytes(data)
 
 
+def build_book(site: Path, run: list[str]) -> None:
+    """Make the book, and copy its pages."""
+    book = ROOT / "build" / "book"
+    command = [sys.executable, str(ROOT / "scripts" / "make_book.py"), "--output", str(book)]
+    subprocess.run([*command, *(["--run", *run] if run else [])], check=True)
+    shutil.copytree(book / "html", site / "book")
+
+
 def main() -> None:
     """Write the site into a folder."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--output", type=Path, default=ROOT / "build" / "site", help="folder to write into")
     given = os.environ.get("PYODIDE") or PYODIDE
     parser.add_argument("--pyodide", default=given, help="Pyodide's address, or a folder with its files")
+    parser.add_argument("--run", nargs="*", default=[], metavar="NUMBER", help="in the book, run only these")
     options = parser.parse_args()
     site: Path = options.output
     shutil.rmtree(site, ignore_errors=True)
@@ -85,6 +96,12 @@ def main() -> None:
     about = {"pyodide": address, "wheel": f"python/{wheel.name}"}
     (site / "site.json").write_text(json.dumps(about), "utf-8")
     build_lab(site, address, [wheel, *get_wheels(python)])
+    build_book(site, options.run)
+    build_front(site)
+    broken = list(faults(site, left_out=("lab", "pyodide")))
+    if broken:
+        sys.exit("\n".join([*broken, "The site has broken links."]))
+    keep_for_later(site)
     print(site / "index.html")
 
 

@@ -74,6 +74,7 @@ def build_lab(site: Path, pyodide: str, wheels: list[Path]) -> None:
     page = {
         "appName": "needle",
         "exposeAppInBrowser": True,
+        "faviconUrl": f"{FROM_PAGE}icon.svg",
         "litePluginSettings": {"@jupyterlite/pyodide-kernel-extension:kernel": kernel},
     }
     extensions = [str(x) for x in wheels if x.name.startswith(EXTENSIONS)]
@@ -104,3 +105,7 @@ def build_lab(site: Path, pyodide: str, wheels: list[Path]) -> None:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=os.environ)
         if done.returncode:
             sys.exit(f"JupyterLite could not be built:\n{done.stdout}{done.stderr}")
+    start = lab / "lab" / "index.html"
+    text = start.read_text("utf-8").replace("<title>JupyterLite<", "<title>needle · lectures<")
+    keep = f'<script type="module" src="{FROM_PAGE}keep.js"></script>'
+    start.write_text(text.replace("</head>", f"{keep}</head>", 1), "utf-8")
