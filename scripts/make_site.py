@@ -18,6 +18,7 @@ import sys
 from pathlib import Path
 
 from make_book import faults
+from site_explorer import add_drawings, add_explorer
 from site_front import build_front, keep_for_later
 from site_lab import build_lab
 
@@ -93,9 +94,10 @@ def main() -> None:
     python.mkdir()
     shutil.copy(BROWSER / "python.js", python)
     wheel = build_wheel(python)
-    about = {"pyodide": address, "wheel": f"python/{wheel.name}"}
+    about = {"pyodide": address, "wheel": f"python/{wheel.name}", "graphviz": add_drawings(site)}
+    add_explorer(site)
     (site / "site.json").write_text(json.dumps(about), "utf-8")
-    build_lab(site, address, [wheel, *get_wheels(python)])
+    build_lab(site, address, about["graphviz"], [wheel, *get_wheels(python)])
     build_book(site, options.run)
     build_front(site)
     broken = list(faults(site, left_out=("lab", "pyodide")))

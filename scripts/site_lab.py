@@ -53,7 +53,7 @@ def edition(notebook: NotebookNode, name: str) -> NotebookNode:
     return here
 
 
-def build_lab(site: Path, pyodide: str, wheels: list[Path]) -> None:
+def build_lab(site: Path, pyodide: str, graphviz: str, wheels: list[Path]) -> None:
     """Write JupyterLite with the lectures.
 
     Parameters
@@ -62,6 +62,8 @@ def build_lab(site: Path, pyodide: str, wheels: list[Path]) -> None:
         The folder of the site; ``lab`` in it is written.
     pyodide : str
         The address of Pyodide's files, or the folder's name in the site.
+    graphviz : str
+        Where in the site Graphviz is.
     wheels : list of Path
         Files in ``site/python``.
     """
@@ -69,7 +71,10 @@ def build_lab(site: Path, pyodide: str, wheels: list[Path]) -> None:
     is_ours = not pyodide.startswith("http")
     kernel = {
         "pyodideUrl": f"{FROM_PAGE if is_ours else ''}{pyodide}pyodide.js",
-        "loadPyodideOptions": {"packages": PACKAGES + [f"{FROM_KERNEL}python/{x.name}" for x in wheels]},
+        "loadPyodideOptions": {
+            "packages": PACKAGES + [f"{FROM_KERNEL}python/{x.name}" for x in wheels],
+            "env": {"VIZ_JS": f"{FROM_KERNEL}{graphviz}"},
+        },
     }
     page = {
         "appName": "needle",

@@ -11,10 +11,10 @@ from needle.nn import Module
 
 from .drag import Drag, drag
 from .drawing import MODELS, PROGRAMS, Drawing, draw, draw_gradient
+from .engines import CannotRender, in_browser
 from .errors import draw_error
 from .pad import Pad, pad
 from .picture import Picture
-from .render import CannotRender
 from .steps import COMPILED, Steps, steps
 from .style import set_style
 
@@ -48,9 +48,9 @@ if TYPE_CHECKING:
 __all__ = [
     "CannotRender", "Drag", "Drawing", "Pad", "Picture", "Steps", "activations", "attention", "bars",
     "broadcast", "curve", "decision_boundary", "drag", "draw", "draw_error", "draw_gradient",
-    "draw_schedule", "explain", "filters", "gradients", "images", "kernel_trace", "live_loss_curve",
-    "loss_curve", "loss_surface", "matrix", "memory", "module_tree", "pad", "panels", "set_style", "step",
-    "steps", "strides", "trace_kernel", "weights",
+    "draw_schedule", "explain", "filters", "gradients", "images", "in_browser", "kernel_trace",
+    "live_loss_curve", "loss_curve", "loss_surface", "matrix", "memory", "module_tree", "pad", "panels",
+    "set_style", "step", "steps", "strides", "trace_kernel", "weights",
 ]  # fmt: skip
 
 modes.remember_lines()

@@ -24,10 +24,10 @@ import numpy as np
 from needle.autograd import Tensor, Value
 
 from .drawing import Drawing, check_size, draw, draw_gradient
+from .engines import CannotRender
 from .frames import Album, Frame, Places, check_picture, frame_of, packed
 from .names import names_in, variables_in
 from .picture import LivePicture
-from .render import CannotRender
 from .sliders import Slider, is_number, labelled, slider_of
 from .steps import STATIC
 from .style import FOLLOW

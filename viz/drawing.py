@@ -8,14 +8,13 @@ import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, overload
-
-from graphviz import Source
+from typing import TYPE_CHECKING, Any, overload
 
 from needle.autograd import Tensor, Value
 from needle.nn import Module
 
 from .dot import check_rankdir, to_dot
+from .engines import CannotRender
 from .facts import showing
 from .graph_data import Graph
 from .graph_reader import MOST, read_gradient, read_graph
@@ -23,9 +22,12 @@ from .groups import MOST_DRAWN, at_depth, fold, readable
 from .interactive import fragment
 from .names import names_of, tensor_of, values_of
 from .picture import Picture
-from .render import LARGEST_PNG, PNG_DPI, CannotRender, render, render_all, tidy_svg
+from .render import LARGEST_PNG, PNG_DPI, render, render_all, tidy_svg
 from .style import style_called
 from .text import counted, elide
+
+if TYPE_CHECKING:
+    from graphviz import Source
 
 __all__ = [
     "MODELS",
@@ -101,6 +103,8 @@ class Drawing(Picture):
 
         Its methods call the program `dot`, which has to be installed. Everything keeps its place.
         """
+        from graphviz import Source
+
         return Source(self.source)
 
     def svg(self) -> str:

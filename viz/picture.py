@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar
 
-from .render import CannotRender
+from .engines import CannotRender
 from .style import Style, style_called
 
 __all__ = ["LivePicture", "Picture"]

@@ -15,6 +15,7 @@ from typing import Any
 from needle.compiler import Compiled
 
 from .dot import DrawnGraph, Markup, Statement
+from .engines import CannotRender
 from .graph_data import Graph, Group, Operand, Operator, Variable
 from .picture import Picture
 from .program_data import (
@@ -27,7 +28,7 @@ from .program_data import (
     read_program,
     read_schedule,
 )
-from .render import LARGEST_PNG, PNG_DPI, CannotRender, render, render_all, tidy_svg
+from .render import LARGEST_PNG, PNG_DPI, render, render_all, tidy_svg
 from .steps import STATIC
 from .style import (
     CODE_FONT,

@@ -1,55 +1,19 @@
-"""DOT to pictures, with an installed `dot` or else with the Graphviz that pygraphviz brings along."""
+"""DOT to pictures, and what makes a picture fit to stand in a web page."""
 
 from __future__ import annotations
 
 import html
-import importlib.util
-import os
-import pickle
 import re
-import subprocess
-import sys
-import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from io import BytesIO
+from collections.abc import Iterable, Mapping
 
-import graphviz
-from graphviz.backend import execute
-
+from . import engines
 from .style import CODE_FONT, CODE_FONTS, CODE_WIDTH, FOLLOW, FOLLOWS, FONT, Style, dark_rules
 from .text import has_known_width, text_width
 
-__all__ = ["CannotRender", "render", "render_all", "tidy_svg"]
-
-NO_RENDERER = (
-    "This drawing needs Graphviz, which is not here: `pip install pygraphviz` brings it along "
-    "(or install the program `dot` from graphviz.org)."
-)
-
-LONGEST = 20  # seconds for a layout, which usually takes one or two. If all edges cross it may take hours.
+__all__ = ["render", "render_all", "tidy_svg"]
 
 PNG_DPI = 192  # sharp on a slide and in print
-BEGINS = rb"(?=<\?xml )"  # each SVG, in the output for several graphs
-
 LARGEST_PNG = 32_767  # pixels: Graphviz scales a larger picture down
-
-# pygraphviz runs in a process of its own: Graphviz is not safe under threads, writes its complaints to the
-# terminal, and holds up the whole interpreter while it searches for a layout.
-_WORKER = """
-import pickle, sys
-kind, *sys.path = sys.argv[1:]
-from pygraphviz import AGraph
-for source in pickle.load(sys.stdin.buffer):
-    with AGraph(string=source) as graph:
-        pickle.dump(graph.draw(format=kind, prog="nop2"), sys.stdout.buffer)
-"""
-
-_hung: set[str] = set()  # each `PATH` on which `dot` did not answer: it is not called there again
-
-
-class CannotRender(RuntimeError):
-    """Graphviz is missing, failed, or found no layout in time. The message says which, and what to do."""
 
 
 def render(source: str, kind: str) -> bytes:
@@ -75,7 +39,7 @@ def render_all(sources: Iterable[str], kind: str, dpi: float = PNG_DPI) -> list[
     texts = list(sources)
     if kind == "png":
         texts = [text.replace("{", f"{{dpi={dpi:.0f};", 1) for text in texts]
-    pictures = _run(kind, texts)
+    pictures = engines.run(kind, texts)
     if kind == "pdf":  # the same picture is the same file at any time
         pictures = [re.sub(rb"\(D:\d{14}", b"(D:19700101000000", pdf) for pdf in pictures]
     if kind == "svg":
@@ -93,91 +57,6 @@ def _clusters_in_order(svg: bytes) -> bytes:
     clusters = sorted((int(number[1]), i) for i, number in enumerate(numbers) if number)
     ordered = iter([parts[i] for _, i in clusters])
     return b"".join(next(ordered) if number else part for number, part in zip(numbers, parts, strict=True))
-
-
-def _run(kind: str, sources: Sequence[str]) -> list[bytes]:
-    """Run Graphviz on each text. Its engine "nop2" keeps given positions."""
-    if not sources:
-        return []
-    has_pygraphviz = importlib.util.find_spec("pygraphviz") is not None
-    path = os.environ.get("PATH", "")
-    if not (has_pygraphviz and path in _hung):
-        try:
-            return _with_dots(kind, sources)
-        except graphviz.ExecutableNotFound:
-            if not has_pygraphviz:
-                raise CannotRender(NO_RENDERER) from None
-        except CannotRender as error:
-            if not has_pygraphviz:
-                raise
-            if isinstance(error.__cause__, subprocess.TimeoutExpired):
-                _hung.add(path)
-            warnings.warn(f"{error} The package pygraphviz draws instead.", stacklevel=2)
-    return _with_pygraphviz(kind, sources)
-
-
-def _with_dots(kind: str, sources: Sequence[str]) -> list[bytes]:
-    """Run the installed `dot` on several texts, in one call for each processor.
-
-    A call takes longer to begin than to draw a small graph.
-    """
-    processors = os.cpu_count() or 1
-    with ThreadPoolExecutor(processors) as pool:
-        if kind == "svg" and len(sources) > processors:
-            shares = [sources[i::processors] for i in range(processors)]
-            try:
-                texts = list(pool.map(lambda share: _with_dot(kind, "\n".join(share)), shares))
-            except CannotRender as error:  # one by one, so that a graph that fails spoils no other
-                if isinstance(error.__cause__, subprocess.TimeoutExpired):
-                    raise
-            else:
-                parts = [re.split(BEGINS, text)[1:] for text in texts]
-                if list(map(len, parts)) == list(map(len, shares)):
-                    return [parts[i % processors][i // processors] for i in range(len(sources))]
-        return list(pool.map(lambda source: _with_dot(kind, source), sources))
-
-
-def _with_dot(kind: str, source: str) -> bytes:
-    """Run the installed `dot`, by way of the package graphviz; graphviz.pipe knows no time limit."""
-    try:
-        done = execute.run_check(
-            ["dot", "-Knop2", f"-T{kind}"],
-            input=source.encode(), capture_output=True, quiet=True, timeout=LONGEST,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired as error:
-        raise _took_too_long("dot", LONGEST) from error
-    except graphviz.CalledProcessError as error:
-        raise _failure("dot", error.stderr) from error
-    except OSError as error:  # such as a file that cannot be executed
-        raise _failure("dot", str(error).encode()) from error
-    return done.stdout
-
-
-def _with_pygraphviz(kind: str, sources: Sequence[str]) -> list[bytes]:
-    command = [sys.executable, "-I", "-S", "-c", _WORKER, kind, *sys.path]
-    seconds = LONGEST + len(sources)
-    try:
-        done = subprocess.run(command, input=pickle.dumps(sources), capture_output=True, timeout=seconds)
-    except subprocess.TimeoutExpired as error:
-        raise _took_too_long("pygraphviz", seconds) from error
-    output = BytesIO(done.stdout)
-    pictures = [] if done.returncode else [pickle.load(output) for _ in sources]
-    if not pictures or not all(pictures):
-        raise _failure("pygraphviz", done.stderr)
-    return pictures
-
-
-def _took_too_long(program: str, seconds: float) -> CannotRender:
-    return CannotRender(
-        f"{program} found no layout within {seconds:.0f} seconds: perhaps too many edges cross each other. "
-        "Draw a part of the graph, such as an earlier Tensor, or less of it (limit=, depth=)."
-    )
-
-
-def _failure(program: str, said: bytes) -> CannotRender:
-    lines = said.decode(errors="replace").strip().splitlines()
-    why = lines[-1].rstrip(".") if lines else "it stopped without a word"
-    return CannotRender(f"{program} could not draw this graph: {why}.")
 
 
 def tidy_svg(svg: str, title: str, style: Style, colours: Mapping[str, str] | None = None) -> str:

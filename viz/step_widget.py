@@ -10,9 +10,9 @@ from typing import Any
 
 from needle.autograd import Tensor, Value
 
+from .engines import CannotRender
 from .names import names_of
 from .picture import Picture
-from .render import CannotRender
 from .steps import LIMIT, STATIC, Steps, steps_of
 
 try:

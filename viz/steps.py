@@ -22,9 +22,10 @@ from needle.graph import find_topo_sort
 
 from .dot import check_rankdir
 from .drawing import check_size, is_compiled
+from .engines import CannotRender
 from .names import names_of, tensor_of
 from .picture import Picture
-from .render import PNG_DPI, CannotRender, render_all, tidy_svg
+from .render import PNG_DPI, render_all, tidy_svg
 from .step_data import Passes, StepFrame, record_passes
 from .step_pictures import PictureLayout, with_faint
 from .style import FOLLOW, FOLLOWS, Style, style_called

@@ -10,8 +10,7 @@ from typing import Any, Protocol
 
 import streamlit as st
 
-import viz
-
+from ..results.explorer import as_html
 from .opening import is_dark
 
 __all__ = ["Drawn", "HasHtml", "show"]
@@ -50,16 +49,8 @@ class Drawn:
 
     @classmethod
     def of(cls, picture: Any) -> Drawn:
-        """Draw a picture.
-
-        Scripts run in the app, so steps need no picture for where they do not. In graphs words are text
-        anyway; in figures they become text, so that they have the page's font.
-        """
-        if isinstance(picture, viz.Steps):
-            return cls(picture, picture.html(still=False))
-        return cls(
-            picture, picture.html() if isinstance(picture, viz.Drawing) else picture.html(as_text=True)
-        )
+        """Draw a picture."""
+        return cls(picture, as_html(picture))
 
     def html(self) -> str:
         """A piece of a page that needs no other file."""

@@ -22,5 +22,6 @@ def test_python_and_style_sheets_agree() -> None:
     stage = named("stage/stage.css")
     assert (stage["positive"], stage["negative"], stage["primary"]) == (BLUE, ORANGE, BLUE)
     assert named("components/shared/shared.css")["orange"] == GRADIENT
+    assert named("components/explorer/explorer.css")["gradient"] == GRADIENT
     theme = tomllib.loads((PLACE.parent / ".streamlit" / "config.toml").read_text())["theme"]
     assert theme["light"]["primaryColor"].lower() == BLUE

@@ -13,10 +13,11 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 import viz
 from playground.language.expression import run as run_text
 from playground.pages import explorer
-from playground.pages.explorer import EXAMPLES, STYLES, VIEWS
+from playground.results import explorer as results
+from playground.results.explorer import EXAMPLES, STYLES, VIEWS
 
 from . import apps
-from .apps import address_of, run
+from .apps import address_of, run, said
 from .apps import refused as messages
 from .hostile import HOSTILE
 from .stage.page import address_now, until
@@ -148,7 +149,7 @@ def test_what_is_wrong_is_shown_as_it_was_written(app):
 
 def test_an_array_has_the_gradient_of_its_sum_and_that_is_said(app):
     write(app, "x = [1, 2]\nx * x")
-    (caption,) = [caption.value for caption in app.caption if "sum of its elements" in caption.value]
+    (caption,) = [words for words in said(app) if "sum of its elements" in words]
     assert "shape (2,)" in caption
 
 
@@ -198,8 +199,8 @@ def test_every_style(app, style):
 
 
 def test_nothing_is_computed_or_drawn_twice(app, monkeypatch):
-    monkeypatch.setattr(explorer, "run", None)
-    monkeypatch.setattr(explorer.viz, "draw", None)
+    monkeypatch.setattr(results, "run", None)
+    monkeypatch.setattr(results.viz, "draw", None)
     run(app)
     assert "computational graph of v4" in picture_of(run(start()))
 
@@ -207,10 +208,10 @@ def test_nothing_is_computed_or_drawn_twice(app, monkeypatch):
 def test_a_picture_is_kept_in_every_format():
     drawing = explorer._picture(EXAMPLES["Adjoints add up"], "gradient", "needle", "LR", "").picture
     assert explorer._kinds(drawing) == ["svg", "png", "pdf", "html"]
-    assert explorer._file(drawing, "svg").startswith(b"<svg")
-    assert explorer._file(drawing, "png").startswith(b"\x89PNG")
-    assert explorer._file(drawing, "pdf").startswith(b"%PDF")
-    assert b"<html" in explorer._file(drawing, "html")
+    assert results.as_file(drawing, "svg").startswith(b"<svg")
+    assert results.as_file(drawing, "png").startswith(b"\x89PNG")
+    assert results.as_file(drawing, "pdf").startswith(b"%PDF")
+    assert b"<html" in results.as_file(drawing, "html")
 
 
 def test_what_would_be_too_large_is_not_offered(monkeypatch):
@@ -229,7 +230,7 @@ def test_a_picture_that_cannot_be_had_is_told_and_not_tried_again(monkeypatch):
     def give_up(*_):
         raise viz.CannotRender("too many edges cross each other")
 
-    monkeypatch.setattr("viz.render._run", give_up)
+    monkeypatch.setattr("viz.engines.run", give_up)
     text = "x = 7\nx * x * x"
     (warning,) = start(text=text).warning
     assert "too many edges cross each other" in warning.value

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 import needle as ndl
 import viz
 from playground.language.expression import FUNCTIONS, ExpressionError, run
-from playground.pages.explorer import EXAMPLES
+from playground.results.explorer import EXAMPLES
 
 from .hostile import HOSTILE
 

@@ -18,7 +18,7 @@ import pytest
 import needle as ndl
 import viz
 from needle import nn
-from viz import render
+from viz import engines, render
 
 
 @pytest.fixture
@@ -199,7 +199,7 @@ def install_dot(tmp_path, monkeypatch):
         (folder / "dot").write_text(program)
         (folder / "dot").chmod(0o755)
         monkeypatch.setenv("PATH", str(folder))
-        monkeypatch.setattr(render, "_hung", set())
+        monkeypatch.setattr(engines, "_hung", set())
 
     return install
 
@@ -252,25 +252,29 @@ def test_a_drawing_for_the_package_graphviz(example, install_dot, no_pygraphviz,
 
 
 def test_a_layout_that_takes_too_long_is_given_up(example, monkeypatch) -> None:
-    monkeypatch.setattr(render, "LONGEST", -0.999)
-    monkeypatch.setattr(render, "_hung", {os.environ["PATH"]})
+    monkeypatch.setattr(engines, "LONGEST", -0.999)
+    monkeypatch.setattr(engines, "_hung", {os.environ["PATH"]})
     with pytest.raises(viz.CannotRender, match=r"pygraphviz found no layout within 0 seconds.*too many"):
         viz.draw(example.v4).svg()
 
 
 def test_a_dot_that_hangs_is_stopped(example, install_dot, no_pygraphviz, monkeypatch) -> None:
-    monkeypatch.setattr(render, "LONGEST", 0.2)
+    monkeypatch.setattr(engines, "LONGEST", 0.2)
     install_dot("#!/bin/sh\nexec /bin/sleep 600\n")
     with pytest.raises(viz.CannotRender, match=r"dot found no layout within 0 seconds.*too many edges"):
         viz.draw(example.v4).svg()
 
 
 def test_a_dot_that_hangs_is_not_called_again(example, install_dot, monkeypatch) -> None:
+    run = subprocess.run
+
     def hangs(command, **options):
+        if command[0] != "dot":
+            return run(command, **options)
         raise subprocess.TimeoutExpired(command, options["timeout"])
 
     install_dot("")
-    monkeypatch.setattr(render.execute, "run_check", hangs)
+    monkeypatch.setattr(subprocess, "run", hangs)
     with pytest.warns(UserWarning, match=r"^dot found no layout within 20 .*pygraphviz draws instead\.$"):
         assert viz.draw_gradient(example.v4).svg().count("data-key") > 20
     with warnings.catch_warnings(action="error"):
@@ -279,8 +283,8 @@ def test_a_dot_that_hangs_is_not_called_again(example, install_dot, monkeypatch)
 
 def test_many_graphs_need_few_calls_of_dot(monkeypatch) -> None:
     calls = []
-    with_dot = render._with_dot
-    monkeypatch.setattr(render, "_with_dot", lambda *given: calls.append(given) or with_dot(*given))
+    with_dot = engines._with_dot
+    monkeypatch.setattr(engines, "_with_dot", lambda *given: calls.append(given) or with_dot(*given))
     names = [f"digraph_{i}" for i in range(30)]
     sources = [f'digraph {{ {name} [pos="0,0", label="<?xml {name}"]; }}' for name in names]
     for name, picture in zip(names, render.render_all(sources, "svg"), strict=True):
@@ -290,7 +294,7 @@ def test_many_graphs_need_few_calls_of_dot(monkeypatch) -> None:
 
 def test_a_failure_of_graphviz_is_told() -> None:
     with pytest.raises(viz.CannotRender, match=r"pygraphviz could not draw this graph: .*Invalid Input"):
-        render._with_pygraphviz("svg", ["digraph { a -> ; }"])
+        engines._with_pygraphviz("svg", ["digraph { a -> ; }"])
 
 
 BROKEN = "#!/bin/sh\necho no plugins >&2\nexit 1\n"

@@ -259,7 +259,7 @@ function since(key, known) {
 }
 
 // Bring all new players of a page to life. They get the keys that are pressed within `keyboard`.
-function playAll(page, keyboard) {
+export function playAll(page, keyboard) {
   for (const root of page.querySelectorAll("[data-needle-steps]")) {
     const data = JSON.parse(root.dataset.needleSteps);
     delete root.dataset.needleSteps;

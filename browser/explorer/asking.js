@@ -1,0 +1,65 @@
+// Asks Python, which runs in a worker: the page stays quick, and what takes too long can be stopped.
+
+const LONGEST = 15; // seconds for an answer, not counting what is loaded
+
+export class Asking {
+  // `say` is told what is being loaded, and which part of all is there; with no words, nothing is.
+  constructor(say) {
+    this.say = say;
+    this.begin();
+  }
+
+  begin() {
+    this.last = 0;
+    this.asked = new Map();
+    this.ready = new Promise((resolve, reject) => (this.started = { resolve, reject }));
+    this.ready.catch(() => {}); // whoever asks hears of it
+    this.say("Python is loading", 0);
+    this.worker = new Worker(new URL("worker.js", import.meta.url), { type: "module" });
+    this.worker.onmessage = ({ data }) => this.hear(data);
+    this.worker.onerror = (event) => {
+      event.preventDefault();
+      this.end(`Python stopped: ${event.message || "its files could not be loaded"}.`);
+    };
+  }
+
+  // Resolves to what a function of Python returns: JSON or other text.
+  async ask(name, given) {
+    await this.ready;
+    const id = ++this.last;
+    this.worker.postMessage({ id, name, given });
+    return new Promise((resolve, reject) => this.asked.set(id, { resolve, reject }));
+  }
+
+  hear({ loading, share, ready, failed, working, id, answer, error }) {
+    clearTimeout(this.alarm);
+    if (loading) return this.say(loading, share);
+    if (failed) return this.end(`Python did not start: ${failed}`);
+    this.say("");
+    if (ready) this.started.resolve();
+    if (working) this.alarm = setTimeout(() => this.giveUp(), 1000 * LONGEST);
+    if (!id) return;
+    if (error) this.asked.get(id).reject(new Error(error));
+    else this.asked.get(id).resolve(answer);
+    this.asked.delete(id);
+  }
+
+  giveUp() {
+    const { asked } = this;
+    this.worker.terminate();
+    this.begin();
+    const why = new Error(`This took longer than ${LONGEST} seconds, so it was stopped. Write less, or look at another view.`);
+    for (const { reject } of asked.values()) reject(why);
+  }
+
+  end(words) {
+    clearTimeout(this.alarm);
+    this.worker.terminate();
+    this.say("");
+    const why = Object.assign(new Error(words), { isEnd: true });
+    this.started.reject(why);
+    this.ready = Promise.reject(why);
+    this.ready.catch(() => {});
+    for (const { reject } of this.asked.values()) reject(why);
+  }
+}
