@@ -9,14 +9,18 @@ export const kept = (async () => {
   try {
     await serviceWorker.register(new URL("service-worker.js", site));
     const { active } = await serviceWorker.ready;
+    const keepLoaded = () => {
+      const loaded = performance.getEntriesByType("resource").map(({ name }) => name);
+      active.postMessage([location.href.split("#")[0], ...loaded]);
+    };
+    keepLoaded(); // what came before it was there
     if (!serviceWorker.controller) {
       await new Promise((claimed) => {
         serviceWorker.addEventListener("controllerchange", claimed, { once: true });
         setTimeout(claimed, 2000);
       });
+      keepLoaded();
     }
-    const loaded = performance.getEntriesByType("resource").map(({ name }) => name);
-    active.postMessage([location.href.split("#")[0], ...loaded]); // what came before it was there
   } catch {
     // The page works without it, with a network.
   }
