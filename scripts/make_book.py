@@ -1,4 +1,4 @@
-"""Make the book, a website of all lectures with their outputs, and of the reference: ``make book``.
+"""Make the book, a website of all lectures with their outputs, and of the reference: a part of ``make site``.
 
     python scripts/make_book.py [--output build/book] [--run 05 07]
 
