@@ -1,11 +1,12 @@
 // Keeps what pages load, so that a second visit works without a network.
 //
 // `make site` puts the same file beside the front page and beside JupyterLite, which registers its own, and writes
-// the build's name into it: a new build begins with an empty cache. Pages and `site.json` are asked for first, and
-// come from the cache where there is no network; all else stays what it is, and comes from the cache first.
+// the build's name into it: a new build begins with an empty cache. Pages are asked for first, and come from the cache
+// where there is no network; all else stays what it is, and comes from the cache first.
 
 const BUILD = "BUILD";
 const FIRST_ASKED = /(\/|\.html|\.json|service-worker\.js)$/;
+const PACKED = /\/pyodide\.asm\.wasm$/; // few servers compress what is not text: a compressed copy lies beside it
 const channel = new BroadcastChannel("/sw-api.v1"); // of JupyterLite, for the files that a kernel reads
 
 addEventListener("install", () => skipWaiting());
@@ -32,7 +33,7 @@ async function got(request) {
   const found = isPage ? null : await cache.match(request);
   if (found) return found;
   try {
-    const answer = await fetch(request);
+    const answer = PACKED.test(request.url) ? await unpacked(request) : await fetch(request);
     if (answer.ok && answer.type !== "opaque") keep(cache, request, answer.clone());
     return answer;
   } catch (error) {
@@ -40,6 +41,12 @@ async function got(request) {
     if (old) return old;
     throw error;
   }
+}
+
+async function unpacked(request) {
+  const answer = await fetch(`${request.url}.gz`);
+  if (!answer.ok || answer.headers.has("Content-Encoding")) return fetch(request); // the server compresses by itself
+  return new Response(answer.body.pipeThrough(new DecompressionStream("gzip")), { headers: { "Content-Type": "application/wasm" } });
 }
 
 // Where there is no room, a page works all the same.

@@ -1,7 +1,6 @@
 """The lectures in JupyterLite, which is JupyterLab without a server: a part of the site.
 
-A kernel has all that the lectures need when it starts: `PACKAGES` of Pyodide's, and pure wheels from PyPI that
-`browser/files.json` lists. So nothing is installed while a reader waits.
+A kernel has all that the lectures need when it starts, so nothing is installed while a reader waits.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from tempfile import TemporaryDirectory
 import nbformat
 from make_book import COLAB
 from nbformat import NotebookNode
+from site_python import PACKAGES
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ["numpy", "matplotlib", "pillow"]
 #: What draws widgets on the page, each in the wheel that brings it.
 EXTENSIONS = ("jupyterlab_widgets", "anywidget")
 PYODIDE_KERNEL = "share/jupyter/labextensions/@jupyterlite/pyodide-kernel-extension"
@@ -53,28 +52,23 @@ def edition(notebook: NotebookNode, name: str) -> NotebookNode:
     return here
 
 
-def build_lab(site: Path, pyodide: str, graphviz: str, wheels: list[Path]) -> None:
+def build_lab(site: Path, graphviz: str, wheels: list[Path]) -> None:
     """Write JupyterLite with the lectures.
 
     Parameters
     ----------
     site : Path
         The folder of the site; ``lab`` in it is written.
-    pyodide : str
-        The address of Pyodide's files, or the folder's name in the site.
     graphviz : str
         Where in the site Graphviz is.
     wheels : list of Path
-        Files in ``site/python``.
+        What a kernel has beside Pyodide's own packages.
     """
     lab = site / "lab"
-    is_ours = not pyodide.startswith("http")
+    packages = [*PACKAGES, *(x.name.partition("-")[0] for x in wheels)]
     kernel = {
-        "pyodideUrl": f"{FROM_PAGE if is_ours else ''}{pyodide}pyodide.js",
-        "loadPyodideOptions": {
-            "packages": PACKAGES + [f"{FROM_KERNEL}python/{x.name}" for x in wheels],
-            "env": {"VIZ_JS": f"{FROM_KERNEL}{graphviz}"},
-        },
+        "pyodideUrl": f"{FROM_PAGE}pyodide/pyodide.js",
+        "loadPyodideOptions": {"packages": packages, "env": {"VIZ_JS": f"{FROM_KERNEL}{graphviz}"}},
     }
     page = {
         "appName": "needle",
