@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from make_book import faults
 from site_explorer import add_drawings, add_explorer
@@ -34,12 +35,22 @@ def build_book(site: Path, run: list[str]) -> None:
     shutil.copytree(book / "html", site / "book")
 
 
+def allow(site: Path, pyodide: str) -> None:
+    """Let the pages that forbid all other addresses load Pyodide's packages from theirs."""
+    origin = "{0.scheme}://{0.netloc}".format(urlsplit(pyodide))
+    for page in sorted(site.glob("*/index.html")):
+        text = page.read_text("utf-8")
+        page.write_text(text.replace("connect-src 'self'", f"connect-src 'self' {origin}", 1), "utf-8")
+
+
 def main() -> None:
     """Write the site into a folder."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--output", type=Path, default=ROOT / "build" / "site", help="folder to write into")
     given = os.environ.get("PYODIDE") or PYODIDE
-    parser.add_argument("--pyodide", default=given, help="Pyodide's address, or a folder with its files")
+    parser.add_argument(
+        "--pyodide", default=given, help="where Pyodide's packages are: an address, or a folder to copy from"
+    )
     parser.add_argument("--run", nargs="*", default=[], metavar="NUMBER", help="in the book, run only these")
     options = parser.parse_args()
     site: Path = options.output
@@ -54,6 +65,8 @@ def main() -> None:
     build_lab(site, graphviz, wheels)
     build_book(site, options.run)
     build_front(site)
+    if options.pyodide.startswith(("http://", "https://")):
+        allow(site, options.pyodide)
     broken = list(faults(site, left_out=("lab", "pyodide")))
     if broken:
         sys.exit("\n".join([*broken, "The site has broken links."]))

@@ -30,7 +30,9 @@ PACKAGES = ["numpy", "matplotlib", "pillow", "micropip", "ipython", "jedi", "sql
 WITHOUT = {"matplotlib": {"pytz", "fonttools"}, "ssl": {"openssl"}}
 #: What our wheel needs on every page. Lectures need more, and ask for it.
 NEEDS = ["numpy"]
-JUPYTERLITE = Path(sys.prefix, "share/jupyter/labextensions/@jupyterlite/pyodide-kernel-extension/static/pypi")
+JUPYTERLITE = Path(
+    sys.prefix, "share/jupyter/labextensions/@jupyterlite/pyodide-kernel-extension/static/pypi"
+)
 KERNEL = ("ipykernel", "piplite", "pyodide_kernel", "widgetsnbextension-4")
 
 
@@ -116,7 +118,16 @@ def get_wheels(target: Path) -> list[Path]:
     missing = ["{}=={}".format(*name.split("-")) for name in FILES["wheels"] if not (KEPT / name).exists()]
     if missing:
         pure = ["--platform=any", "--abi=none", "--implementation=py", "--python-version=3.12"]
-        fetch = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", *pure]
+        fetch = [
+            sys.executable,
+            "-m",
+            "pip",
+            "download",
+            "--quiet",
+            "--no-deps",
+            "--only-binary=:all:",
+            *pure,
+        ]
         subprocess.run([*fetch, "--dest", str(KEPT), *missing], check=True)
     return [copy_checked(KEPT / name, target, sha256) for name, sha256 in FILES["wheels"].items()]
 
@@ -134,7 +145,9 @@ def from_npm(package: str, name: str) -> bytes:
     if not path.exists():
         npm = shutil.which("npm")
         if npm is None:
-            sys.exit(f"The site needs {release} from npm: install Node.js (nodejs.org), which brings the program npm.")
+            sys.exit(
+                f"The site needs {release} from npm: install Node.js (nodejs.org), which brings the program npm."
+            )
         KEPT.mkdir(parents=True, exist_ok=True)
         subprocess.run([npm, "pack", "--silent", release], cwd=KEPT, check=True, stdout=subprocess.DEVNULL)
     check(path, sha256)
