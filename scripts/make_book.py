@@ -60,7 +60,7 @@ BESIDE = ["numba", "workers"]  # pages of `docs`, to which the repository's READ
 REFERENCE = [f"reference/{name}" for name in ("tensor", "operators", "arrays", "networks", "data", "viz")]
 BADGE = (
     '<a class="run" href="../lab/lab/index.html?path={name}">Run it here</a>, in your browser, or '
-    '<a class="run" href="{colab}">open it in Colab</a>, to change it, and to have your answers to the exercises '
+    '<a class="run" href="{colab}">open it in Colab</a>, to change it, and to have your answers '
     "checked. On this page, each solution is folded below its exercise."
 )
 

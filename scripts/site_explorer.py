@@ -6,9 +6,10 @@ import json
 import shutil
 from pathlib import Path
 
+from site_python import from_npm
+
 from playground.language.expression import MOST_CHARACTERS
 from playground.results import explorer
-from site_python import from_npm
 
 ROOT = Path(__file__).resolve().parent.parent
 BROWSER = ROOT / "browser"

@@ -33,10 +33,10 @@ BADGE = (
     "than one processor"
 )
 KEEP = (
-    "**Keep your work.** This page computes in your browser, and keeps what you write there, for this address "
-    "only: no server gets it. To have it elsewhere, choose *File → Download*; to bring it here, drag the file "
-    "into the list on the left. To begin anew, close this tab of the notebook, delete the file in that list, "
-    "and open it again. A private window forgets everything when you close it."
+    "**Keep your work.** This page computes in your browser, and keeps what you write there, for this "
+    "address only: no server gets it. To have it elsewhere, choose *File → Download*; to bring it here, drag "
+    "the file into the list on the left. To begin anew, close the notebook, delete it in that list, and open "
+    "it again. A private window forgets everything when you close it."
 )
 
 

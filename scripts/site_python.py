@@ -1,8 +1,8 @@
 """Python for the site: Pyodide, the packages that pages need, and our own wheel, in one folder.
 
-Pyodide's own list of its packages, ``pyodide-lock.json``, is cut to what is needed here, and what comes from PyPI
-and from this checkout is added. So a page asks for packages by their names, the browser loads them side by side,
-and Pyodide compares each with its sha256.
+Pyodide's own list of its packages, ``pyodide-lock.json``, is cut to what is needed here, and what comes from
+PyPI and from this checkout is added. So a page asks for packages by their names, the browser loads them side by
+side, and Pyodide compares each with its sha256.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def add_python(site: Path, pyodide: str) -> list[Path]:
 
 
 def needed(known: dict[str, Any]) -> list[str]:
-    """The packages of Pyodide that are needed, with those that they need. What they can do without is cut off."""
+    """The packages of Pyodide that are needed, with those that they need, but for `WITHOUT`."""
     found: list[str] = []
     waiting = [*PACKAGES]
     while waiting:
@@ -146,7 +146,7 @@ def from_npm(package: str, name: str) -> bytes:
         npm = shutil.which("npm")
         if npm is None:
             sys.exit(
-                f"The site needs {release} from npm: install Node.js (nodejs.org), which brings the program npm."
+                f"The site needs {release}: install Node.js (nodejs.org), whose program npm fetches it."
             )
         KEPT.mkdir(parents=True, exist_ok=True)
         subprocess.run([npm, "pack", "--silent", release], cwd=KEPT, check=True, stdout=subprocess.DEVNULL)
