@@ -1,7 +1,6 @@
 """The lectures in JupyterLite, which is JupyterLab without a server: a part of the site.
 
-A kernel has all that the lectures need when it starts: `PACKAGES` of Pyodide's, and pure wheels from PyPI that
-`browser/files.json` lists. So nothing is installed while a reader waits.
+A kernel has all that the lectures need when it starts, so nothing is installed while a reader waits.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from tempfile import TemporaryDirectory
 import nbformat
 from make_book import COLAB
 from nbformat import NotebookNode
+from site_python import PACKAGES
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ["numpy", "matplotlib", "pillow"]
 #: What draws widgets on the page, each in the wheel that brings it.
 EXTENSIONS = ("jupyterlab_widgets", "anywidget")
 PYODIDE_KERNEL = "share/jupyter/labextensions/@jupyterlite/pyodide-kernel-extension"
@@ -34,10 +33,10 @@ BADGE = (
     "than one processor"
 )
 KEEP = (
-    "**Keep your work.** This page computes in your browser, and keeps what you write there, for this address "
-    "only: no server gets it. To have it elsewhere, choose *File → Download*; to bring it here, drag the file "
-    "into the list on the left. To begin anew, close this tab of the notebook, delete the file in that list, "
-    "and open it again. A private window forgets everything when you close it."
+    "**Keep your work.** This page computes in your browser, and keeps what you write there, for this "
+    "address only: no server gets it. To have it elsewhere, choose *File → Download*; to bring it here, drag "
+    "the file into the list on the left. To begin anew, close the notebook, delete it in that list, and open "
+    "it again. A private window forgets everything when you close it."
 )
 
 
@@ -53,27 +52,28 @@ def edition(notebook: NotebookNode, name: str) -> NotebookNode:
     return here
 
 
-def build_lab(site: Path, pyodide: str, wheels: list[Path]) -> None:
+def build_lab(site: Path, graphviz: str, wheels: list[Path]) -> None:
     """Write JupyterLite with the lectures.
 
     Parameters
     ----------
     site : Path
         The folder of the site; ``lab`` in it is written.
-    pyodide : str
-        The address of Pyodide's files, or the folder's name in the site.
+    graphviz : str
+        Where in the site Graphviz is.
     wheels : list of Path
-        Files in ``site/python``.
+        What a kernel has beside Pyodide's own packages.
     """
     lab = site / "lab"
-    is_ours = not pyodide.startswith("http")
+    packages = [*PACKAGES, *(x.name.partition("-")[0] for x in wheels)]
     kernel = {
-        "pyodideUrl": f"{FROM_PAGE if is_ours else ''}{pyodide}pyodide.js",
-        "loadPyodideOptions": {"packages": PACKAGES + [f"{FROM_KERNEL}python/{x.name}" for x in wheels]},
+        "pyodideUrl": f"{FROM_PAGE}pyodide/pyodide.js",
+        "loadPyodideOptions": {"packages": packages, "env": {"VIZ_JS": f"{FROM_KERNEL}{graphviz}"}},
     }
     page = {
         "appName": "needle",
         "exposeAppInBrowser": True,
+        "faviconUrl": f"{FROM_PAGE}icon.svg",
         "litePluginSettings": {"@jupyterlite/pyodide-kernel-extension:kernel": kernel},
     }
     extensions = [str(x) for x in wheels if x.name.startswith(EXTENSIONS)]
@@ -104,3 +104,7 @@ def build_lab(site: Path, pyodide: str, wheels: list[Path]) -> None:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=os.environ)
         if done.returncode:
             sys.exit(f"JupyterLite could not be built:\n{done.stdout}{done.stderr}")
+    start = lab / "lab" / "index.html"
+    text = start.read_text("utf-8").replace("<title>JupyterLite<", "<title>needle · lectures<")
+    keep = f'<script type="module" src="{FROM_PAGE}keep.js"></script>'
+    start.write_text(text.replace("</head>", f"{keep}</head>", 1), "utf-8")
