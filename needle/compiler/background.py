@@ -136,9 +136,9 @@ def _end_with_parent() -> None:
 
 def _compile(sources: list[tuple]) -> None:
     known: dict[str, Any] = {}
-    for source, functions, name, note, types in sources:
+    for source, name, note, types in sources:
         with suppress(Exception):  # the process that asked will find out why
-            known[name] = runtime.compile_source(source, functions, name, known, note)
+            known[name] = runtime.compile_source(source, name, known, note)
             known[name].compile(types)
 
 

@@ -37,7 +37,7 @@ import numpy as np
 
 from ..backend_ndarray.scalar_functions import SCALAR_FUNCTIONS, written
 from .lower import Access, Buffer, Nest
-from .names import Names, by_module, letter_of, name_for, wrapped
+from .names import TYPES, Names, by_module, letter_of, name_for, wrapped
 from .schedule import Loop, LoopSchedule, nests_in
 from .stand_ins import Number
 
@@ -67,7 +67,6 @@ class Writer:
         self.numbers = numbers
         self.from_first = from_first
         self.lines: list[Line] = []
-        self.functions: set[tuple[str, str]] = set()  # of the runtime, which the source calls
         self.routines: set[str] = set()  # of BLAS
         self.checks: list[Nest] = []
         self.letters: dict[Loop, str] = {}
@@ -124,9 +123,9 @@ class Writer:
         if nest.fold is None:
             return f"{target} = {value}"
         if nest.fold != "add":
-            return f"{target} = {self.call(nest.fold, t)}({target}, {value})"
+            return f"{target} = {function_name(nest.fold, t)}({target}, {value})"
         if self.is_total(nest):
-            return f"{target} = {self.call('plus')}({target}, {value})"
+            return f"{target} = plus({target}, {value})"
         return f"{target} += {value}"
 
     def check(self, nest: Nest) -> str:
@@ -158,12 +157,7 @@ class Writer:
             return f"{t}({written(row.text, *operands)})"
         if name in ("add", "subtract", "multiply", "divide", "negate"):
             return written(row.text, *operands)
-        return f"{self.call(name, t)}({', '.join(operands)})"
-
-    def call(self, name: str, dtype: str = "") -> str:
-        """The name of a function that the source calls; see `runtime.function`."""
-        self.functions.add((name, dtype))
-        return function_name(name, dtype)
+        return f"{function_name(name, t)}({', '.join(operands)})"
 
     def operand(self, x: Any, nest: Nest) -> str:
         """What a statement reads or writes: a number, a variable or an element of an array."""
@@ -204,10 +198,10 @@ class Writer:
             operands.append(f"({x.buffer.name}, {self.place(x, nest)}, {width}, {turned})")
         operands += [f"({nest.out.buffer.name}, {self.place(nest.out, nest)})", f"({m}, {n}, {p})"]
         if nest.scales is None:
-            return f"{self.call('matmul')}({', '.join(operands)})"
+            return f"matmul({', '.join(operands)})"
         factors = [self.operand(x, nest) for x in nest.scales] or [literal(1, nest.out.buffer.dtype)]
         scale = "-" * (nest.fold == "subtract") + " * ".join(factors)
-        return f"{self.call('add_matmul')}({scale}, {', '.join(operands)})"
+        return f"add_matmul({scale}, {', '.join(operands)})"
 
 
 def _starts(nests: Iterable[Nest]) -> dict[Buffer, int]:
@@ -222,8 +216,14 @@ def _starts(nests: Iterable[Nest]) -> dict[Buffer, int]:
 
 
 def function_name(name: str, dtype: str) -> str:
-    """What the source calls a function of the runtime; most are for float32."""
-    return name if dtype in ("", "float32") else f"{name}_{dtype}"
+    """What the source calls a row of the table, or `local`, for a data type; most are for float32."""
+    return name if dtype == "float32" else f"{name}_{dtype}"
+
+
+def rows_in(source: str) -> dict[str, tuple[str, str]]:
+    """The rows of the table that a source calls: by what it calls them, the row and a data type."""
+    known = {function_name(row, t): (row, t) for row in SCALAR_FUNCTIONS for t in (*TYPES, "bool")}
+    return {word: known[word] for word in _WORD.findall(source) if word in known}
 
 
 def literal(x: float, dtype: np.dtype) -> str:
@@ -258,7 +258,6 @@ class Part:
     lines: list[Line]  # they begin with the functions that this one calls; see `_with_functions`
     blocks: list[list[Nest]]  # the statements of each block, which is a loop or a single statement
     arguments: dict[str, str]  # names and types: "float32*" is an array
-    functions: set[tuple[str, str]]  # of the runtime, which the source calls: names and data types
     checks: list[Nest]  # the function returns 0, or the number of the first that failed, counted from 1
     length: int | None = None
     own: dict[str, tuple[np.dtype, int]] = field(default_factory=dict)
@@ -342,7 +341,7 @@ def write_part(
     own: dict[str, tuple[np.dtype, int]] = {}
     for x in used:
         if x in plan.local:
-            made[x.name] = f"{writer.call('local', x.dtype.name)}({x.size})"
+            made[x.name] = f"{function_name('local', x.dtype.name)}({x.size})"
         elif x in kept and shared is not None and is_of_one_iteration(x, shared, plan):
             own[x.name] = x.dtype, x.size
     first = [f"    {name} = {text}" for name, text in made.items()]
@@ -357,7 +356,6 @@ def write_part(
         lines=[*functions, *head, *body, Line("    return 0")],
         blocks=[list(nests_in([part])) for part in parts],
         arguments=arguments,
-        functions=writer.functions,
         checks=writer.checks,
         length=None if shared is None else shared.length,
         own=own,

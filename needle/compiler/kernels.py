@@ -58,6 +58,7 @@ from .codegen import (
     head_of,
     is_of_one_iteration,
     literal,
+    rows_in,
     used_by,
 )
 from .grid import Band, Grid, goes_across, parts_of, taken
@@ -310,7 +311,7 @@ class KernelWriter(Writer):
             if kind != "warp":
                 self.shared.add(dtype)
                 shown = f"{_shares_of(dtype)}, {share}"
-            function = self.call(fold, dtype.name)
+            function = function_name(fold, dtype.name)
             self.add(f"    {share} = {kind}_total({function}, {shown}, {threads})")
             target = self.operand(nest.out, nest)
             both = f"{target} + {share}" if fold == "add" else f"{function}({target}, {share})"
@@ -433,7 +434,7 @@ def write_kernel(
     head = head_of(name, list(arguments))
     body = [line._replace(block=0) for line in writer.lines]
     lines, blocks = [*map(Line, [*head, *first]), *body], [list(nests_in(parts))]
-    return KernelSource(name, lines, blocks, arguments, writer.functions, writer.checks, grid=grid)
+    return KernelSource(name, lines, blocks, arguments, writer.checks, grid=grid)
 
 
 def _type(dtype: np.dtype) -> str:
@@ -444,8 +445,7 @@ def function_of(kernel: KernelSource, mod: Any) -> Callable:
     """The source of a kernel as a function in Python, for a backend module `mod`."""
     names: dict[str, Any] = {"inf": math.inf, "nan": math.nan, "wide": _same}
     names |= {name: mod.number_type(np.dtype(name.rstrip("_"))) for name in TYPES}
-    rows = [(name, dtype) for name, dtype in kernel.functions if name in SCALAR_FUNCTIONS]
-    names |= {function_name(name, dtype): _function_of_row(name, dtype, mod) for name, dtype in rows}
+    names |= {name: _function_of_row(*row, mod) for name, row in rows_in(kernel.source).items()}
     found: dict[str, Any] = {}
     exec(compile(kernel.source, f"<needle {kernel.name}>", "exec"), vars(mod), found)
     return mod.filled_in(found[kernel.name], names)
@@ -468,8 +468,7 @@ def _function_of_row(name: str, dtype: str, mod: Any) -> Callable:
 def compile_kernel(kernel: KernelSource, mod: Any) -> Any:
     """The source of a kernel as machine code."""
     key: str | None = f"{mod.sources()}\n{_source()}\n{kernel.source}"
-    rows = [SCALAR_FUNCTIONS[name] for name, _ in kernel.functions if name in SCALAR_FUNCTIONS]
-    if not all(map(mod.is_ours, rows)):
+    if not all(mod.is_ours(SCALAR_FUNCTIONS[row]) for row, _ in rows_in(kernel.source).values()):
         key = None  # a row of your own may mean something else next time
     signature = " ".join(kernel.arguments.values())
     return mod.gpu.compile(lambda: function_of(kernel, mod), signature, key)

@@ -14,7 +14,7 @@ import numpy as np
 
 from .lower import Buffer, Call, Nest
 from .numpy_source import NumpyPart, write_numpy
-from .program import Program, read_before
+from .program import Program
 from .simplify import simplify
 
 __all__ = ["NumpyProgram"]
@@ -71,7 +71,7 @@ class NumpyProgram(Program):
             if isinstance(part, Call):
                 self.call(part, arrays)
             elif status := part(arrays):
-                self.failed(part, status, arrays)
+                self.failed(part, status, part.names | arrays)
 
     def compute_steps(self, arrays: dict[str, Any], numbers: list[list[Any]]) -> None:
         """Compute one step after the other, for `scan`; the arrays are those of all steps."""
@@ -82,9 +82,3 @@ class NumpyProgram(Program):
             except Exception:
                 self.set_counts(numbers[0], s)  # the steps before count
                 raise
-
-    def failed(self, part: Any, status: int, arrays: dict[str, np.ndarray]) -> None:
-        """Raise the error of a check."""
-        check = part.checks[status - 1]
-        name = check.reads[0].buffer.name
-        raise check.refusal(read_before(check, arrays.get(name, part.names.get(name)).reshape(-1)))

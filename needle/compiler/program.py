@@ -200,9 +200,8 @@ class Program:
         self.source = "\n\n".join(part.source for part in self.parts if isinstance(part, Part))
         for x in self.parts:
             if isinstance(x, Part):
-                self.compiled[x.name] = self.compiled.get(x.original) or runtime.compile_source(
-                    x.source, x.functions, x.name
-                )
+                known = self.compiled.get(x.original)
+                self.compiled[x.name] = known or runtime.compile_source(x.source, x.name)
 
     def _compile(self) -> None:
         """Compile all parts."""
@@ -230,7 +229,7 @@ class Program:
 
     def source_of(self, part: Part) -> tuple:
         """A part, as `Task` takes it."""
-        return part.source, sorted(part.functions), part.name, "", self.types(part)
+        return part.source, part.name, "", self.types(part)
 
     @property
     def task(self) -> Task:
@@ -352,11 +351,10 @@ class Program:
         specs = [x.cell for buffer, x in self.inputs if buffer in used] + [spec for _, spec in self.results]
         return specs[0].device if specs else default_device()
 
-    def failed(self, part: Part, status: int, arrays: dict[str, np.ndarray]) -> None:
+    def failed(self, part: Any, status: int, arrays: dict[str, np.ndarray]) -> None:
         """Raise the error of a check."""
         check = part.checks[status - 1]
-        values = arrays[check.reads[0].buffer.name]
-        raise check.refusal(read_before(self.plan.lowered[check], values))  # type: ignore[misc]
+        check.look(arrays[check.reads[0].buffer.name])
 
     def _handle(self, stored: Any) -> Any:
         """The opposite of `_stored`: the backend's storage; nothing is copied."""
@@ -400,13 +398,6 @@ class Program:
                 place[:] = array._handle.buffer
             tensor._data = fresh = array_over(self._handle(place), array.shape, array.device)
             self.owned[i] = tensor, fresh
-
-
-def read_before(nest: Nest, values: np.ndarray) -> np.ndarray:
-    """What the first operand of a statement, as it was lowered, reads from the numbers of its buffer."""
-    x = nest.reads[0]
-    strides = [step * values.itemsize for step in x.strides]
-    return np.ndarray(nest.shape, values.dtype, values, x.offset * values.itemsize, strides)
 
 
 def _arrays(buffers: list[Buffer]) -> dict[str, np.ndarray]:

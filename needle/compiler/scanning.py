@@ -219,7 +219,7 @@ class _Scan(_StepByStep):
         numbers = program.number_names  # they come in arrays, with one number for each step
         inner = zip(part.arguments, self._step[1], strict=True)
         self._types = numba.int64, *[Flat(str(kind)) if name in numbers else kind for name, kind in inner]
-        self._compiled = runtime.compile_source(self.source, [], "scan", program.compiled, note=part.source)
+        self._compiled = runtime.compile_source(self.source, "scan", program.compiled, note=part.source)
 
     @functools.cached_property
     def _kernel(self) -> Callable:
@@ -239,7 +239,7 @@ class _Scan(_StepByStep):
         same as single calls.
         """
         if self.begun is None:
-            loop: tuple = self.source, [], "scan", self.part.source, self._types
+            loop: tuple = self.source, "scan", self.part.source, self._types
             self.begun = Task(
                 [self._step, (self._compiled, self._types)], [self.program.source_of(self.part), loop]
             )
