@@ -296,7 +296,7 @@ def used_by(nests: Iterable[Nest]) -> tuple[list[Buffer], dict[str, str]]:
     buffers: dict[Buffer, None] = {}
     numbers: dict[str, str] = {}
     for nest in nests:
-        buffers |= dict.fromkeys(x.buffer for x in nest.accesses)
+        buffers |= dict.fromkeys(nest.buffers)
         dtype = nest.out.buffer.dtype
         kind = dtype.name if dtype.kind == "f" else "int64"
         for text in [x.text for x in nest.numbers if isinstance(x, Number)]:

@@ -62,34 +62,29 @@ class CudaProgram(Program):
     accumulates = False
 
     def _write(self) -> None:
-        """Write a kernel for each segment."""
+        """Write and compile a kernel for each segment, and make the arrays that they share."""
         mod = self._device.mod
-        guarded = any(isinstance(nest, Nest) and nest.is_check for nest in self.nests)
-        self.parts: list[Any] = []
         self._by_type: dict[str, list[str]] = {}  # numbers of the host, by the type in which they are needed
-        numbers = self.formulas, self._by_type
-        segments = self._segments()
-        for number, segment in enumerate(segments, start=1):
-            name = f"step_{number}" if len(segments) > 1 else "step"
-            if isinstance(segment, Call):
-                self.parts.append(segment)
-            elif not isinstance(segment, list) and is_for_device(segment):
-                self.parts.append(by_device(next(nests_in([segment]))))
-            else:
-                self.parts.append(write_kernel(name, segment, self.plan, numbers, mod, guarded))
-        self.source = "\n\n".join(part.source for part in self.parts if not isinstance(part, Call))
+        self._guarded = any(nest.is_check for nest in self.nests)
+        super()._write()
         self.kernels = [None if isinstance(x, Call) or x.nest else compile_kernel(x, mod) for x in self.parts]
 
         used = {buffer.name for _, buffer in self.states}
         for part in self.parts:
             step = part if isinstance(part, Call) else part.nest
-            used.update(part.arguments if step is None else [x.name for x in step.read + step.written])
+            used.update(part.arguments if step is None else [x.name for x in step.buffers])
         self._storage = {x.name: mod.Array(x.size, x.dtype) for x in self._kept if x.name in used}
         for dtype, names in self._by_type.items():
             self._storage[numbers_of(dtype)] = mod.Array(len(names), dtype)
         for buffer in self._constants:
             self._storage[buffer.name] = constant = mod.Array(buffer.size, buffer.dtype)
             mod.from_numpy(buffer.data, constant)
+
+    def _part(self, name: str, segment: Any) -> KernelSource:
+        if not isinstance(segment, list) and is_for_device(segment):
+            return by_device(next(nests_in([segment])))
+        numbers = self.formulas, self._by_type
+        return write_kernel(name, segment, self.plan, numbers, self._device.mod, self._guarded)
 
     def _segments(self) -> list[Any]:
         """The segments of the plan, without initial values for the device's own totals, which need none."""

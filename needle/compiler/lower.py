@@ -121,6 +121,11 @@ class Nest:
         return [self.out.buffer]
 
     @property
+    def buffers(self) -> list[Buffer]:
+        """All storage that it reads or writes."""
+        return [x.buffer for x in self.accesses[self.is_check :]]
+
+    @property
     def axes(self) -> range:
         """The axes that are loops: all but the last three of a product that BLAS computes."""
         return range(len(self.shape) - (3 if self.product else 0))
@@ -189,6 +194,11 @@ class Call:
     def written(self) -> list[Buffer]:
         """The storage that it writes."""
         return [x._handle for x in self.results]
+
+    @property
+    def buffers(self) -> list[Buffer]:
+        """All storage that it reads or writes."""
+        return self.read + self.written
 
 
 class NeedsNumbers(Exception):

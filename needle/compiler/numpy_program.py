@@ -36,34 +36,26 @@ class NumpyProgram(Program):
         self.nests = simplify(steps, wanted, self.accumulates)
 
     def _place(self) -> None:
-        used = self._name()
-        self._runs = [[*run] for _, run in groupby(self.nests, key=lambda x: isinstance(x, Call) and id(x))]
-        buffers = [{x for step in run for x in (*step.read, *step.written)} for run in self._runs]
-        users = Counter(x for run in buffers for x in run)
-        of_calls = {x for step in self.nests if isinstance(step, Call) for x in (*step.read, *step.written)}
-        states = {x for _, x in self.states}
-        shared = {x for x in used if users[x] > 1} | of_calls | states
-        shared -= {x for x, _ in (*self.inputs, *self.draws, *self.results)} - states
-        kept = [x for x in used if x in shared and x.data is None and not x.is_iota]
+        used, states, users = self._name(), {x for _, x in self.states}, Counter[Buffer]()
+        for segment in self._segments():
+            is_call = isinstance(segment, Call)
+            found = {x for step in ([segment] if is_call else segment) for x in step.buffers}
+            users.update([*found] * (1 + is_call))  # what a call uses is kept, too
+        shared = {x for x in used if users[x] > 1 and x.is_ours and x.data is None and not x.is_iota}
+        kept = [x for x in used if x in shared | states]
         self._constants = [x for x in used if x.data is not None]
         self._kept = dict.fromkeys(kept)
         self._storage = {x.name: np.zeros(x.size, x.dtype) for x in kept}
 
-    def _write(self) -> None:
+    def _segments(self) -> list[Any]:
+        runs = groupby(self.nests, key=lambda step: isinstance(step, Call))
+        return [x for is_call, run in runs for x in (run if is_call else [[*run]])]
+
+    def _part(self, name: str, segment: list[Nest]) -> NumpyPart:
         given = [x for x, _ in (*self.given, *self.draws, *self.results)]
-        kept = [*self._kept, *self._constants]
-        arrays = {x.name: x.data for x in self._constants} | self._storage
-        self.parts: list[Any] = []
-        for number, run in enumerate(self._runs, start=1):
-            if isinstance(run[0], Call):
-                self.parts.append(run[0])
-                continue
-            name = "step" if len(self._runs) == 1 else f"step_{number}"
-            nests = [step for step in run if isinstance(step, Nest)]
-            part = write_numpy(name, nests, given, kept, self.formulas, self._names)
-            part.load(arrays)
-            self.parts.append(part)
-        self.source = "\n\n".join(x.source for x in self.parts if isinstance(x, NumpyPart))
+        part = write_numpy(name, segment, given, [*self._kept, *self._constants], self.formulas, self._names)
+        part.load({x.name: x.data for x in self._constants} | self._storage)
+        return part
 
     def compute(self, arrays: dict[str, Any]) -> None:
         """Compute one step."""

@@ -151,21 +151,12 @@ class Program:
 
     def _name(self) -> dict[Buffer, None]:
         """Name all buffers that are used, and return them."""
-        used: dict[Buffer, None] = {}
-        self.formulas: dict[str, str] = {}  # the formula of a Number, and its name
-        for step in self.nests:
-            if isinstance(step, Call):
-                used |= dict.fromkeys(step.read + step.written)
-                continue
-            used |= dict.fromkeys(x.buffer for x in step.accesses)
-            for x in step.numbers:
-                if isinstance(x, Number) and x.text not in self.formulas:
-                    self.formulas[x.text] = self._names.unique(x.text if x.text.isidentifier() else "number")
-        makers = {
-            step.out.buffer: step.maker.op
-            for step in self.nests
-            if isinstance(step, Nest) and step.maker is not None
-        }
+        used = dict.fromkeys(buffer for step in self.nests for buffer in step.buffers)
+        nests = [step for step in self.nests if isinstance(step, Nest)]
+        texts = dict.fromkeys(x.text for nest in nests for x in nest.numbers if isinstance(x, Number))
+        #: The formula of each Number, and its name.
+        self.formulas = {x: self._names.unique(x if x.isidentifier() else "number") for x in texts}
+        makers = {nest.out.buffer: nest.maker.op for nest in nests if nest.maker is not None}
         for buffer in used:
             if not buffer.name:
                 maker = makers.get(buffer)
@@ -183,30 +174,37 @@ class Program:
         self._storage: dict[str, Any] = runtime.routines() | _arrays(kept)  # arguments that stay the same
         self._constants = [buffer for buffer in used if buffer.data is not None]
 
+    def _segments(self) -> list[Any]:
+        """What becomes a part each: loops and nests, or a `Call`."""
+        return self.plan.segments
+
     def _write(self) -> None:
         """Write the source of each part between calls."""
-        self.parts: list[Part | Call] = []
-        originals: dict[str, str] = {}  # for each form the name of the first part that has it
-        segments = self.plan.segments
+        segments = self._segments()
         several = sum(not isinstance(segment, Call) for segment in segments) > 1
+        self.parts: list[Any] = []
         for number, segment in enumerate(segments, start=1):
-            if isinstance(segment, Call):
-                self.parts.append(segment)
-            else:
-                name = f"step_{number}" if several else "step"
-                part = write_part(name, segment, self.plan, self._kept, self.formulas, self._names)
-                original = originals.setdefault(part.form, name) if part.form else name
-                self.parts.append(part if original == name else part.like(original))
-        self.source = "\n\n".join(part.source for part in self.parts if isinstance(part, Part))
-        for x in self.parts:
-            if isinstance(x, Part):
-                known = self.compiled.get(x.original)
-                self.compiled[x.name] = known or runtime.compile_source(x.source, x.name)
+            name = f"step_{number}" if several else "step"
+            self.parts.append(segment if isinstance(segment, Call) else self._part(name, segment))
+        self.source = "\n\n".join(part.source for part in self.parts if not isinstance(part, Call))
+
+    def _part(self, name: str, segment: Any) -> Any:
+        """Write the source of one part."""
+        part = write_part(name, segment, self.plan, self._kept, self.formulas, self._names)
+        alike = [x for x in self._own_parts() if x.form == part.form != ""]
+        if alike:
+            part = part.like(alike[0].name)
+        known = self.compiled.get(part.original)
+        self.compiled[name] = known or runtime.compile_source(part.source, name)
+        return part
+
+    def _own_parts(self) -> list[Part]:
+        """The parts that are not like an earlier one."""
+        return [x for x in self.parts if isinstance(x, Part) and not x.original]
 
     def _compile(self) -> None:
         """Compile all parts."""
-        own = [x for x in self.parts if isinstance(x, Part) and not x.original]
-        tell_if_long([(part.source, self.compiled[part.name]) for part in own])
+        tell_if_long([(part.source, self.compiled[part.name]) for part in self._own_parts()])
         self.kernels += [self._kernel(x) if isinstance(x, Part) else None for x in self.parts]
 
     def _kernel(self, part: Part) -> Callable:
@@ -235,10 +233,9 @@ class Program:
     def task(self) -> Task:
         """What compiles the parts in the background; it begins when it is asked for."""
         if self.begun is None:
-            parts = [part for part in self.parts if isinstance(part, Part) and not part.original]
-            self.begun = Task(
-                [(self.compiled[x.name], self.types(x)) for x in parts], [self.source_of(x) for x in parts]
-            )
+            parts = self._own_parts()
+            kernels = [(self.compiled[x.name], self.types(x)) for x in parts]
+            self.begun = Task(kernels, [self.source_of(x) for x in parts])
         return self.begun
 
     # A call
@@ -347,9 +344,9 @@ class Program:
     @functools.cached_property
     def _device(self) -> Any:
         """Where the program computes: the device of the Tensors that it uses."""
-        used = {buffer for step in self.nests for buffer in (*step.read, *step.written)}
-        specs = [x.cell for buffer, x in self.inputs if buffer in used] + [spec for _, spec in self.results]
-        return specs[0].device if specs else default_device()
+        found: list[Any] = [x.cell for _, x in self.given] + [tensor for tensor, _ in self.states]
+        found += [spec for _, spec in self.results]
+        return found[0].device if found else default_device()
 
     def failed(self, part: Any, status: int, arrays: dict[str, np.ndarray]) -> None:
         """Raise the error of a check."""

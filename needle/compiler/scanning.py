@@ -205,7 +205,7 @@ class _Scan(_StepByStep):
 
     def __init__(self, program: Program):
         super().__init__(program)
-        self.part: Part = program.parts[0]  # type: ignore[assignment]
+        self.part: Part = program.parts[0]
         part, sizes = self.part, program.sizes_of_step
         given = {name: f"part({name}, {size} * s, {size})" for name, size in sizes.items()}
         given |= {name: f"{name}[s]" for name in program.number_names}

@@ -423,11 +423,11 @@ def contract(plan: LoopSchedule, steps: list[Nest | Call]) -> None:
     outside: set[Buffer] = set()  # buffers that calls read or write, or that the error of a check shows
     for step in steps:
         if isinstance(step, Call):
-            outside.update(step.read, step.written)
+            outside.update(step.buffers)
             continue
         outside.update(step.read if step.is_check else ())
-        for x in step.accesses:
-            users[x.buffer][step] = None
+        for x in step.buffers:
+            users[x][step] = None
     paths_of: dict[Nest, tuple[Any, ...]] = {}  # for each nest its segment, and the loops around it
     for segment in plan.segments:
         if not isinstance(segment, Call):
