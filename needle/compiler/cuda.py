@@ -161,6 +161,16 @@ class CudaProgram(Program):
             self._copy(x, whole.part(size * i, size))
         return whole
 
+    def of_step(self, array: Any, start: int, size: int) -> Any:
+        """Of an array of all steps, the numbers of one."""
+        return array.part(start, size)
+
+    def collected_for_steps(self, batches: list[Any], steps: int) -> tuple[dict[str, Any], list[Any], list]:
+        """All arrays of so many steps, on the GPU, the storage of their results, and the numbers in each."""
+        arrays, storage, numbers = super().collected_for_steps(batches, steps)
+        from_host = {name: self._joined([x]) for name, x in arrays.items() if isinstance(x, np.ndarray)}
+        return arrays | from_host, storage, numbers
+
     def _copy(self, source: Any, target: Any) -> None:
         mod = self._device.mod
         if isinstance(source, np.ndarray):
@@ -178,15 +188,6 @@ class CudaProgram(Program):
                 self._by_device(part.nest, arrays)
             else:
                 mod.launch(kernel, *part.grid, *[arrays[name].address for name in part.arguments])
-
-    def compute_steps(self, arrays: dict[str, Any], numbers: list[list[Any]]) -> None:
-        """Compute one step after the other, for `scan`; all arrays that a step gets or makes are whole."""
-        sizes = self.sizes_of_step
-        for name in [name for name, x in arrays.items() if isinstance(x, np.ndarray)]:
-            arrays[name] = self._joined([arrays[name]])
-        for s, of_step in enumerate(numbers):
-            parts = {name: arrays[name].part(size * s, size) for name, size in sizes.items()}
-            self.compute(arrays | parts | dict(zip(self.number_names, of_step, strict=False)))
 
     def _by_device(self, nest: Nest, arrays: dict[str, Any]) -> None:
         """A matrix product or a total by the device's own kernel."""

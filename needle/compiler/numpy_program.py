@@ -64,13 +64,3 @@ class NumpyProgram(Program):
                 self.call(part, arrays)
             elif status := part(arrays):
                 self.failed(part, status, part.names | arrays)
-
-    def compute_steps(self, arrays: dict[str, Any], numbers: list[list[Any]]) -> None:
-        """Compute one step after the other, for `scan`; the arrays are those of all steps."""
-        for s, of_step in enumerate(numbers):
-            own = {name: arrays[name][size * s :][:size] for name, size in self.sizes_of_step.items()}
-            try:
-                self.compute(arrays | own | dict(zip(self.number_names, of_step, strict=False)))
-            except Exception:
-                self.set_counts(numbers[0], s)  # the steps before count
-                raise

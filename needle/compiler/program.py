@@ -298,6 +298,10 @@ class Program:
         found = {buffer.name: buffer.size for buffer, x in self.given if x.leaf is not None}
         return found | {buffer.name: buffer.size for buffer, _ in (*self.draws, *self.results)}
 
+    def of_step(self, array: Any, start: int, size: int) -> Any:
+        """Of an array of all steps, the numbers of one."""
+        return array[start:][:size]
+
     def collected_for_steps(self, batches: list[Any], steps: int) -> tuple[dict[str, Any], list[Any], list]:
         """All arrays of so many steps, the storage of their results, and the numbers in each step."""
         return *self._collect(batches, steps), self._numbers_of_steps(steps)
@@ -328,10 +332,8 @@ class Program:
         """Add so many steps to the counts of updates; `first` are the numbers of the first of them."""
         counts = first[len(first) - len(self.counts) :]
         for ((optimizer, _), params), new in zip(self.counts.items(), counts, strict=True):
-            if steps != 1:
-                before = optimizer._updates.get(params[0], 0)
-                new = before + (new - before) * steps
-            optimizer._updates.update(dict.fromkeys(params, new))
+            before = optimizer._updates.get(params[0], 0)
+            optimizer._updates.update(dict.fromkeys(params, before + (new - before) * steps))
 
     def _stored(self, storage: Any) -> Any:
         """What a kernel gets of a backend's storage."""

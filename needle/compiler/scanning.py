@@ -194,8 +194,17 @@ class _StepByStep:
             return program.finish_steps(storage, batches, count)
 
     def compute(self, arrays: dict[str, Any], numbers: list[list[Any]]) -> None:
-        """Compute all steps, from the arrays of all and the numbers of each."""
-        self.program.compute_steps(arrays, numbers)
+        """Compute all steps, from all arrays and the numbers of each. If one fails, those before it count."""
+        program = self.program
+        for s, found in enumerate(numbers):
+            given = dict(zip(program.number_names, found, strict=False))
+            for name, size in program.sizes_of_step.items():
+                given[name] = program.of_step(arrays[name], size * s, size)
+            try:
+                program.compute(arrays | given)
+            except Exception:
+                program.set_counts(numbers[0], s)
+                raise
 
 
 class _Scan(_StepByStep):
@@ -246,7 +255,7 @@ class _Scan(_StepByStep):
         return self.begun
 
     def compute(self, arrays: dict[str, Any], numbers: list[list[Any]]) -> None:
-        """Compute all steps in one call; if a check fails, the steps before it count."""
+        """Compute all steps in one call."""
         program, part = self.program, self.part
         for i, name in enumerate(program.number_names):
             arrays[name] = np.array([x[i] for x in numbers], part.arguments.get(name))
@@ -255,5 +264,5 @@ class _Scan(_StepByStep):
             done, failed = divmod(status, len(part.checks) + 1)
             program.set_counts(numbers[0], done)
             for name, size in program.sizes_of_step.items():
-                arrays[name] = arrays[name][size * done :][:size]
+                arrays[name] = program.of_step(arrays[name], size * done, size)
             program.failed(part, failed, arrays)
