@@ -465,8 +465,7 @@ def separate_source(program: Program) -> list[tuple[Nest, list[Line]]]:
     """
     lowered = program.plan.lowered
     plan = unfused(lowered.values())
-    _, numbers = used_by(lowered.values())
-    writer = Writer(plan, {text: (program.formulas[text], kind) for text, kind in numbers.items()})
+    writer = Writer(plan, used_by(lowered.values(), program.formulas)[1])
     return list(zip(lowered, writer.write_blocks(plan.segments), strict=True))
 
 

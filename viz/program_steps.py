@@ -27,7 +27,7 @@ from needle.compiler.names import Names, letter_of, words_of, wrapped
 from needle.compiler.numpy_program import NumpyProgram
 from needle.compiler.program import Program
 from needle.compiler.schedule import Loop, LoopSchedule, contract, paths, with_fused_loops
-from needle.compiler.simplify import PASSES, cut
+from needle.compiler.simplify import cut
 from needle.compiler.stand_ins import Number
 from needle.compiler.trace import Constant
 
@@ -84,7 +84,7 @@ class _Passes:
         words = "One line for each operator of the graph, with the shape of its result."
         self.seen.append(("trace", words, [(self.head, None), *self.traced(steps)]))
         self.look("lower", "Each operator becomes statements, each in loops of its own.", unfused(steps))
-        for run in PASSES if self.accumulates else PASSES[:-1]:
+        for run in self.passes:
             steps = run(steps, wanted)
             self.look(*_said(run), unfused(steps))
         if isinstance(self, NumpyProgram):
@@ -108,9 +108,8 @@ class _Passes:
     def look(self: Any, name: str, words: str, plan: LoopSchedule, fused: Sequence[Loop] = ()) -> None:
         """Write the program down as it is now. Neighbours share those of their loops that are `fused`."""
         placed = _placed(plan)
-        _, kinds = used_by(step for step, _ in placed if isinstance(step, Nest))
-        numbers = {text: (self.formulas.get(text, text), kind) for text, kind in kinds.items()}
-        writer = Writer(plan, numbers)
+        nests = [step for step, _ in placed if isinstance(step, Nest)]
+        writer = Writer(plan, used_by(nests, self.formulas)[1])
         lines: list[Written] = [(self.head, None)]
         before: Sequence[Loop] = ()
         for step, around in placed:

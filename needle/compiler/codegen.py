@@ -123,7 +123,7 @@ class Writer:
         if nest.fold is None:
             return f"{target} = {value}"
         if nest.fold != "add":
-            return f"{target} = {function_name(nest.fold, t)}({target}, {value})"
+            return f"{target} = {typed(nest.fold, t)}({target}, {value})"
         if self.is_total(nest):
             return f"{target} = plus({target}, {value})"
         return f"{target} += {value}"
@@ -157,7 +157,7 @@ class Writer:
             return f"{t}({written(row.text, *operands)})"
         if name in ("add", "subtract", "multiply", "divide", "negate"):
             return written(row.text, *operands)
-        return f"{function_name(name, t)}({', '.join(operands)})"
+        return f"{typed(name, t)}({', '.join(operands)})"
 
     def operand(self, x: Any, nest: Nest) -> str:
         """What a statement reads or writes: a number, a variable or an element of an array."""
@@ -215,14 +215,14 @@ def _starts(nests: Iterable[Nest]) -> dict[Buffer, int]:
     return found
 
 
-def function_name(name: str, dtype: str) -> str:
-    """What the source calls a row of the table, or `local`, for a data type; most are for float32."""
+def typed(name: str, dtype: str) -> str:
+    """What the source calls something that there is for each data type, such as a row of the table."""
     return name if dtype == "float32" else f"{name}_{dtype}"
 
 
 def rows_in(source: str) -> dict[str, tuple[str, str]]:
     """The rows of the table that a source calls: by what it calls them, the row and a data type."""
-    known = {function_name(row, t): (row, t) for row in SCALAR_FUNCTIONS for t in (*TYPES, "bool")}
+    known = {typed(row, t): (row, t) for row in SCALAR_FUNCTIONS for t in (*TYPES, "bool")}
     return {word: known[word] for word in _WORD.findall(source) if word in known}
 
 
@@ -287,22 +287,24 @@ def joined(lines: Iterable[Line]) -> str:
     return "".join([f"{line.text}\n" for line in lines])
 
 
-def used_by(nests: Iterable[Nest]) -> tuple[list[Buffer], dict[str, str]]:
-    """The buffers that statements use; and their Numbers, each with the type in which it is passed.
+def used_by(
+    nests: Iterable[Nest], formulas: dict[str, str]
+) -> tuple[list[Buffer], dict[str, tuple[str, str]]]:
+    """The buffers that statements use; and for the formula of each Number, its name and type as an argument.
 
-    That is the data type of the statements that use it, or int64 if they compute with whole numbers. If they
+    The type is the data type of the statements that use it, or int64 if they compute with whole numbers. If they
     have several types, it is int64 if one of these is int64, else float64; each statement converts it.
     """
     buffers: dict[Buffer, None] = {}
-    numbers: dict[str, str] = {}
+    kinds: dict[str, str] = {}
     for nest in nests:
         buffers |= dict.fromkeys(nest.buffers)
         dtype = nest.out.buffer.dtype
         kind = dtype.name if dtype.kind == "f" else "int64"
         for text in [x.text for x in nest.numbers if isinstance(x, Number)]:
-            kinds = {kind, numbers.get(text, kind)}
-            numbers[text] = kind if len(kinds) == 1 else "int64" if "int64" in kinds else "float64"
-    return list(buffers), numbers
+            both = {kind, kinds.get(text, kind)}
+            kinds[text] = kind if len(both) == 1 else "int64" if "int64" in both else "float64"
+    return list(buffers), {text: (formulas.get(text, text), kind) for text, kind in kinds.items()}
 
 
 def write_part(
@@ -330,22 +332,22 @@ def write_part(
     """
     shared = segment if isinstance(segment, Loop) else None
     parts = segment if isinstance(segment, list) else [segment]
-    used, numbers = used_by(nests_in(parts))
-    writer = Writer(plan, {text: (formulas[text], kind) for text, kind in numbers.items()})
+    used, numbers = used_by(nests_in(parts), formulas)
+    writer = Writer(plan, numbers)
     blocks = writer.write_blocks(parts, shared)
     kinds = {x.name: "variable" if x in plan.variables else f"{x.dtype}*" for x in used}
-    kinds |= {formulas[text]: kind for text, kind in numbers.items()}
+    kinds |= dict(numbers.values())
     kinds |= dict.fromkeys(writer.routines, "int64")  # addresses
 
     made: dict[str, str] = {}  # the arrays that are no arguments, and what makes them
     own: dict[str, tuple[np.dtype, int]] = {}
     for x in used:
         if x in plan.local:
-            made[x.name] = f"{function_name('local', x.dtype.name)}({x.size})"
+            made[x.name] = f"{typed('local', x.dtype.name)}({x.size})"
         elif x in kept and shared is not None and is_of_one_iteration(x, shared, plan):
             own[x.name] = x.dtype, x.size
     first = [f"    {name} = {text}" for name, text in made.items()]
-    first += [f"    # {formulas[text]} is {text}" for text in numbers if text != formulas[text]]
+    first += [f"    # {number} is {text}" for text, (number, _) in numbers.items() if text != number]
     form, order = _form([*map(Line, first), *chain(*blocks)], kinds)
     arguments = {name: kinds[name] for name in order if name not in made | own}
     bounds = ["start", "stop"] if shared is not None else []

@@ -25,13 +25,14 @@ from typing import Any
 
 import numpy as np
 
-from .codegen import Line
+from .codegen import Line, typed
 from .grid import Grid, is_for_device
-from .kernels import KernelSource, compile_kernel, numbers_of, write_kernel
+from .kernels import KernelSource, compile_kernel, write_kernel
 from .lower import Access, Call, Nest
 from .names import by_module
 from .program import ALONE, Program, array_over, getrefcount
 from .schedule import Loop, nests_in
+from .simplify import PASSES
 
 __all__ = ["CudaProgram"]
 
@@ -58,8 +59,7 @@ class CudaProgram(Program):
 
     on_gpu = is_ready_at_once = True
     schedule_type = Grid
-    part_of_storage = ""  # all of it: kernels of the device take that
-    accumulates = False
+    passes = PASSES[:-1]
 
     def _write(self) -> None:
         """Write and compile a kernel for each segment, and make the arrays that they share."""
@@ -73,12 +73,12 @@ class CudaProgram(Program):
         for part in self.parts:
             step = part if isinstance(part, Call) else part.nest
             used.update(part.arguments if step is None else [x.name for x in step.buffers])
-        self._storage = {x.name: mod.Array(x.size, x.dtype) for x in self._kept if x.name in used}
+        self.kept = {x.name: mod.Array(x.size, x.dtype) for x in self._kept if x.name in used}
         for dtype, names in self._by_type.items():
-            self._storage[numbers_of(dtype)] = mod.Array(len(names), dtype)
-        for buffer in self._constants:
-            self._storage[buffer.name] = constant = mod.Array(buffer.size, buffer.dtype)
-            mod.from_numpy(buffer.data, constant)
+            self.kept[typed("numbers", dtype)] = mod.Array(len(names), dtype)
+        for x in {x for step in self.nests for x in step.buffers if x.data is not None}:
+            self.kept[x.name] = constant = mod.Array(x.size, x.dtype)
+            mod.from_numpy(x.data, constant)
 
     def _part(self, name: str, segment: Any) -> KernelSource:
         if not isinstance(segment, list) and is_for_device(segment):
@@ -98,10 +98,6 @@ class CudaProgram(Program):
         return [segment for segment in found if segment != []]
 
     # A call
-
-    def _stored(self, storage: Any) -> Any:
-        """What a kernel gets of a backend's storage: all of it, as kernels of the device do."""
-        return storage
 
     def _prepare(self) -> None:
         """Decide what each call copies: what comes from the host; for a graph, all that may lie elsewhere."""
@@ -124,7 +120,7 @@ class CudaProgram(Program):
         """Compute one step."""
         mod = self._device.mod
         for dtype, names in self._by_type.items():
-            mod.from_numpy(np.array([arrays[name] for name in names]), arrays[numbers_of(dtype)])
+            mod.from_numpy(np.array([arrays[name] for name in names]), arrays[typed("numbers", dtype)])
         for name, inside in self._inside.items():
             if name not in self._outgoing:
                 self._copy(arrays[name], inside)
@@ -200,9 +196,6 @@ class CudaProgram(Program):
         else:
             views = (1,), (1,), nest.shape, reads[0].strides, reads[0].offset
             mod.REDUCES[nest.fold](*given, out, math.prod(nest.shape), views)
-
-    def _handle(self, stored: Any) -> Any:
-        return stored
 
     def _look(self, checks: list[Nest], arrays: dict[str, Any]) -> None:
         """Repeat checks on the host, and raise the error of the first that fails."""

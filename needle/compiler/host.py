@@ -287,7 +287,7 @@ class Host:
 
     def _collecting(self) -> list[str]:
         """Lines that fetch the arrays of a call, or of so many `steps`."""
-        program, part = self.program, self.program.part_of_storage
+        program, part = self.program, "" if self.program.on_gpu else ".buffer"
         lines = ["__program.see_own()"] * bool(program.states)
         for buffer, x in program.given:
             data = f"x{len(self.arrays)}"

@@ -54,11 +54,11 @@ from .codegen import (
     Line,
     Part,
     Writer,
-    function_name,
     head_of,
     is_of_one_iteration,
     literal,
     rows_in,
+    typed,
     used_by,
 )
 from .grid import Band, Grid, goes_across, parts_of, taken
@@ -310,8 +310,8 @@ class KernelWriter(Writer):
             (kind, threads), shown = self._total, share
             if kind != "warp":
                 self.shared.add(dtype)
-                shown = f"{_shares_of(dtype)}, {share}"
-            function = function_name(fold, dtype.name)
+                shown = f"{typed('shares', dtype.name)}, {share}"
+            function = typed(fold, dtype.name)
             self.add(f"    {share} = {kind}_total({function}, {shown}, {threads})")
             target = self.operand(nest.out, nest)
             both = f"{target} + {share}" if fold == "add" else f"{function}({target}, {share})"
@@ -367,16 +367,6 @@ class KernelWriter(Writer):
         self._written |= written
 
 
-def numbers_of(dtype: str) -> str:
-    """What the source calls the numbers of the host that it needs in a data type; they lie in one array."""
-    return "numbers" if dtype == "float32" else f"numbers_{dtype}"
-
-
-def _shares_of(dtype: np.dtype) -> str:
-    """What the source calls the numbers that the threads of a block show each other."""
-    return "shares" if dtype == np.float32 else f"shares_{dtype}"
-
-
 def write_kernel(
     name: str, segment: Any, plan: Any, given: tuple[dict, dict], mod: Any, guarded: bool
 ) -> KernelSource:
@@ -397,10 +387,8 @@ def write_kernel(
     """
     formulas, by_type = given
     parts: list[Any] = segment if isinstance(segment, list) else [segment]
-    used, types = used_by(nests_in(parts))
+    used, numbers = used_by(nests_in(parts), formulas)
     arrays = [buffer for buffer in used if buffer not in plan.variables and not buffer.is_iota]
-    numbers = {text: (formulas[text], kind) for text, kind in types.items()}
-
     writer = KernelWriter(plan, numbers, mod)
     row, loops = parts_of(segment), taken(segment)
     local: dict[Buffer, int] = {}  # the sizes of arrays that each thread has for itself
@@ -419,16 +407,16 @@ def write_kernel(
     first += writer.head
     arguments = {x.name: f"{mod.stored(x.dtype)}*" for x in arrays if x not in local}
     for text, (number, dtype) in numbers.items():
-        known = by_type.setdefault(dtype, [])
+        known, array = by_type.setdefault(dtype, []), typed("numbers", dtype)
         known += [number] if number not in known else []
         note = "" if text == number else f"  # {text}"
-        first.append(f"    {number} = {numbers_of(dtype)}[{known.index(number)}]{note}")
-        arguments[numbers_of(dtype)] = f"{dtype}*"
+        first.append(f"    {number} = {array}[{known.index(number)}]{note}")
+        arguments[array] = f"{dtype}*"
     for buffer, size in {**local, **writer.loaded}.items():
         array = buffer.name if buffer in local else writer.register(buffer)
         first.append(f"    {array} = cuda.local.array({size}, {_type(buffer.dtype)})")
     for kind in sorted(writer.shared, key=str):
-        first.append(f"    {_shares_of(kind)} = cuda.shared.array({mod.THREADS}, {_type(kind)})")
+        first.append(f"    {typed('shares', kind.name)} = cuda.shared.array({mod.THREADS}, {_type(kind)})")
     if guarded:
         arguments["mark"] = "int64*"
     head = head_of(name, list(arguments))

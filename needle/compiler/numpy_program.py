@@ -15,7 +15,7 @@ import numpy as np
 from .lower import Buffer, Call, Nest
 from .numpy_source import NumpyPart, write_numpy
 from .program import Program
-from .simplify import simplify
+from .simplify import PASSES, simplify
 
 __all__ = ["NumpyProgram"]
 
@@ -30,10 +30,10 @@ class NumpyProgram(Program):
 
     is_ready_at_once = True
     has_blas = False  # NumPy's products take any strides
-    accumulates = False
+    passes = PASSES[:-1]
 
     def _schedule(self, steps: list[Nest | Call], wanted: set[Buffer]) -> None:
-        self.nests = simplify(steps, wanted, self.accumulates)
+        self.nests = simplify(steps, wanted, self.passes)
 
     def _place(self) -> None:
         used, states, users = self._name(), {x for _, x in self.states}, Counter[Buffer]()
@@ -41,11 +41,9 @@ class NumpyProgram(Program):
             is_call = isinstance(segment, Call)
             found = {x for step in ([segment] if is_call else segment) for x in step.buffers}
             users.update([*found] * (1 + is_call))  # what a call uses is kept, too
-        shared = {x for x in used if users[x] > 1 and x.is_ours and x.data is None and not x.is_iota}
-        kept = [x for x in used if x in shared | states]
-        self._constants = [x for x in used if x.data is not None]
-        self._kept = dict.fromkeys(kept)
-        self._storage = {x.name: np.zeros(x.size, x.dtype) for x in kept}
+        shared = {x for x in used if users[x] > 1 and x.is_ours and not x.is_iota}
+        self._kept = dict.fromkeys(x for x in used if x in shared | states or x.data is not None)
+        self.kept = {x.name: np.zeros(x.size, x.dtype) if x.data is None else x.data for x in self._kept}
 
     def _segments(self) -> list[Any]:
         runs = groupby(self.nests, key=lambda step: isinstance(step, Call))
@@ -53,8 +51,8 @@ class NumpyProgram(Program):
 
     def _part(self, name: str, segment: list[Nest]) -> NumpyPart:
         given = [x for x, _ in (*self.given, *self.draws, *self.results)]
-        part = write_numpy(name, segment, given, [*self._kept, *self._constants], self.formulas, self._names)
-        part.load({x.name: x.data for x in self._constants} | self._storage)
+        part = write_numpy(name, segment, given, self._kept, self.formulas, self._names)
+        part.load(self.kept)
         return part
 
     def compute(self, arrays: dict[str, Any]) -> None:

@@ -80,7 +80,7 @@ def write_numpy(
     formulas: dict[str, str],
     names: Names,
 ) -> NumpyPart:
-    """Write a function for nests that `simplify` returned with ``accumulates=False``.
+    """Write a function for nests that `simplify` returned without the last of its passes.
 
     Others use the buffers that are `given` and `kept`, too: the given ones are arguments, the kept ones are
     there between calls. `formulas` has the names of Numbers by their formulas. `names` makes new names.

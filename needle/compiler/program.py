@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -37,7 +37,7 @@ from .host import Host, maker_of
 from .lower import Access, Buffer, Call, Nest, lower, whole
 from .names import Names
 from .schedule import LoopSchedule, schedule
-from .simplify import simplify
+from .simplify import PASSES, simplify
 from .stand_ins import Number
 from .trace import Trace
 
@@ -64,9 +64,8 @@ class Program:
     on_gpu = False
     schedule_type: type[LoopSchedule] = LoopSchedule
     is_ready_at_once = False  # whether nothing is to be compiled
-    part_of_storage = ".buffer"  # what of a backend's storage a kernel gets
     has_blas = True  # whether large products are left to BLAS
-    accumulates = True  # and added to what is there
+    passes: Sequence[Callable] = PASSES  # of `simplify`
     compute: Any = None  # subclasses define it; if it is None, the host source calls the kernels itself
 
     def __init__(self, found: Trace, structure: Any, leaves: list[Any]):
@@ -144,7 +143,7 @@ class Program:
         self._schedule([*steps, *writes], wanted)
 
     def _schedule(self, steps: list[Nest | Call], wanted: set[Buffer]) -> None:
-        self.nests = simplify(steps, wanted, self.accumulates)
+        self.nests = simplify(steps, wanted, self.passes)
         self.plan = schedule(self.nests, self.schedule_type)
 
     # Where everything is stored
@@ -171,8 +170,8 @@ class Program:
         kept = [buffer for _, buffer in self.states]
         kept += [buffer for buffer in self.plan.work if buffer not in self.plan.local]
         self._kept = dict.fromkeys(kept)
-        self._storage: dict[str, Any] = runtime.routines() | _arrays(kept)  # arguments that stay the same
-        self._constants = [buffer for buffer in used if buffer.data is not None]
+        constants = {buffer.name: buffer.data for buffer in used if buffer.data is not None}
+        self.kept: dict[str, Any] = constants | runtime.routines() | _arrays(kept)
 
     def _segments(self) -> list[Any]:
         """What becomes a part each: loops and nests, or a `Call`."""
@@ -246,7 +245,6 @@ class Program:
         self.owned: list[tuple[Tensor, Any]] = [(tensor, None) for tensor, _ in self.states]
         own = {x.tensor for _, x in self.inputs if x.leaf is None and x.tensor not in found.grad_of}
         self.own_tensors = own | {tensor for tensor, _ in self.states}
-        self.kept = {buffer.name: buffer.data for buffer in self._constants} | self._storage
         self.counts: dict[tuple[Any, str], list[Any]] = {}
         for optimizer, updates in found.updates.items():
             for p, t in updates.items():
@@ -336,8 +334,8 @@ class Program:
             optimizer._updates.update(dict.fromkeys(params, before + (new - before) * steps))
 
     def _stored(self, storage: Any) -> Any:
-        """What a kernel gets of a backend's storage."""
-        return storage.buffer
+        """What a kernel gets of a backend's storage: on a GPU all of it, as kernels of the device do."""
+        return storage if self.on_gpu else storage.buffer
 
     def _joined(self, arrays: list[Any]) -> Any:
         """The arrays of several steps as one."""
@@ -357,6 +355,8 @@ class Program:
 
     def _handle(self, stored: Any) -> Any:
         """The opposite of `_stored`: the backend's storage; nothing is copied."""
+        if self.on_gpu:
+            return stored
         handle = object.__new__(self._device.mod.Array)
         handle.buffer, handle.dtype, handle.size = stored, stored.dtype, stored.size
         return handle
@@ -387,7 +387,7 @@ class Program:
             mine = self.owned[i][1]
             if data is mine and getrefcount(data) == ALONE + 1:  # one more: the variable `mine`
                 continue
-            place = self._storage[buffer.name]
+            place = self.kept[buffer.name]
             array = tensor.realize_cached_data().compact()
             # Where somebody holds the value of before, it is theirs now; also if another program has taken
             # the Tensor over since then.

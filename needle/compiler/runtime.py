@@ -30,7 +30,7 @@ from ..backend_ndarray import blas
 from ..backend_ndarray.disk import folder
 from ..backend_ndarray.numba_kernels import THREADS, _bound, _Cache, _options
 from ..backend_ndarray.scalar_functions import SCALAR_FUNCTIONS
-from .codegen import function_name, rows_in
+from .codegen import rows_in, typed
 from .emit import Emitter, emitted
 from .names import TYPES
 
@@ -114,7 +114,7 @@ def _named(function: Any, name: str) -> Any:
 _KNOWN: dict[str, Any] = {"inf": math.inf, "nan": math.nan, "bool": bool}
 _KNOWN |= {name: getattr(np, name) for name in TYPES}
 _KNOWN |= {name: partial(getattr(Emitter, name)) for name in ("part", "plus", "matmul", "add_matmul")}
-_KNOWN |= {function_name("local", t): partial(Emitter.local, dtype=t) for t in (*TYPES, "bool")}
+_KNOWN |= {typed("local", t): partial(Emitter.local, dtype=t) for t in (*TYPES, "bool")}
 
 #: The functions that were compiled or loaded last, by their keys and files. Each takes some megabytes. Most
 #: of that is given back when no program uses it, and it is not in here any more.

@@ -13,7 +13,7 @@ import numpy as np
 
 from needle.backend_ndarray.scalar_functions import SCALAR_FUNCTIONS
 from needle.compiler import runtime
-from needle.compiler.codegen import Part, function_name, rows_in
+from needle.compiler.codegen import Part, rows_in, typed
 from needle.compiler.lower import Call
 from needle.compiler.names import TYPES
 from needle.compiler.program import Program
@@ -21,7 +21,7 @@ from needle.compiler.program import Program
 
 def make_plain(program: Program) -> None:
     """Let a program run its source as plain Python from now on."""
-    known = set(program._storage) if any(isinstance(x, Call) for x in program.parts) else set()
+    known = set(program.kept) if any(isinstance(x, Call) for x in program.parts) else set()
     unwritten = {buffer.name for buffer in program.plan.work if buffer in program._kept}
     unwritten |= {buffer.name for buffer, _ in program.results}
     program.kernels.clear()
@@ -145,7 +145,7 @@ def plain_names(source: str) -> dict[str, Any]:
     }
     found |= {name: _plain_cast(name) for name in TYPES}
     found |= {name: _plain_row(*row) for name, row in rows_in(source).items()}
-    found |= {function_name("local", t): _plain_local(t) for t in (*TYPES, "bool")}
+    found |= {typed("local", t): _plain_local(t) for t in (*TYPES, "bool")}
     return found
 
 
