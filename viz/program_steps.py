@@ -94,7 +94,7 @@ class _Passes:
         plan = with_fused_loops(steps, self.schedule_type)
         words = "Statements, and the loops of each, are put in the order in which they can share loops."
         self.look("order", words, plan)
-        placed = _placed(plan)
+        placed = [*paths(plan.segments)]
         fused: list[Loop] = []
         for loop in dict.fromkeys(loop for _, around in placed for loop in around):
             depths = [around.index(loop) for _, around in placed if loop in around]
@@ -107,7 +107,7 @@ class _Passes:
 
     def look(self: Any, name: str, words: str, plan: LoopSchedule, fused: Sequence[Loop] = ()) -> None:
         """Write the program down as it is now. Neighbours share those of their loops that are `fused`."""
-        placed = _placed(plan)
+        placed = [*paths(plan.segments)]
         nests = [step for step, _ in placed if isinstance(step, Nest)]
         writer = Writer(plan, used_by(nests, self.formulas)[1])
         lines: list[Written] = [(self.head, None)]
@@ -148,11 +148,6 @@ class _Passes:
 def _said(run: Any) -> tuple[str, str]:
     """What a pass of the compiler is called, and what it says of itself."""
     return run.__name__.strip("_").replace("_", " "), run.__doc__.partition("\n")[0]
-
-
-def _placed(plan: LoopSchedule) -> list[tuple[Any, tuple[Loop, ...]]]:
-    """The statements of a schedule, each with the loops around it."""
-    return [x for part in plan.segments for x in paths(part if isinstance(part, list) else [part])]
 
 
 def _constant(x: Any) -> str:

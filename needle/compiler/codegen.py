@@ -292,8 +292,8 @@ def used_by(
 ) -> tuple[list[Buffer], dict[str, tuple[str, str]]]:
     """The buffers that statements use; and for the formula of each Number, its name and type as an argument.
 
-    The type is the data type of the statements that use it, or int64 if they compute with whole numbers. If they
-    have several types, it is int64 if one of these is int64, else float64; each statement converts it.
+    The type is that of the statements that use it, or int64 if they compute with whole numbers. If they have
+    several types, it is int64 if one of these is int64, else float64; each statement converts it.
     """
     buffers: dict[Buffer, None] = {}
     kinds: dict[str, str] = {}
@@ -332,7 +332,7 @@ def write_part(
     """
     shared = segment if isinstance(segment, Loop) else None
     parts = segment if isinstance(segment, list) else [segment]
-    used, numbers = used_by(nests_in(parts), formulas)
+    used, numbers = used_by(nests_in([segment]), formulas)
     writer = Writer(plan, numbers)
     blocks = writer.write_blocks(parts, shared)
     kinds = {x.name: "variable" if x in plan.variables else f"{x.dtype}*" for x in used}

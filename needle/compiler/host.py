@@ -47,7 +47,7 @@ from ..modes import GRAD, SCOPE, mode
 from ..nn.module import Module
 from .lower import Call
 from .structures import Fixed, Leaf, is_plain, mapped, with_items
-from .trace import Input, one_at_a_time
+from .trace import ABSENT, Input, one_at_a_time
 
 #: What a call returns if the program does not fit: the caller looks for another one, or traces again.
 AGAIN: Any = object()
@@ -233,11 +233,10 @@ class Host:
     def _asks_of_attributes(self) -> Iterator[str]:
         found, named = self.program.trace, self.named
         for holder, asked in found.asked.items():
-            place, attributes = named(vars(holder)), found.holders[holder]
-            for name in asked:
-                if name in attributes:
-                    here, x = f"{place}[{name!r}]", attributes[name]
-                    kept = mapped(_fixed, x)
+            place = named(vars(holder))
+            for name, x in asked.items():
+                if x is not ABSENT:
+                    here, kept = f"{place}[{name!r}]", mapped(_fixed, x)
                     if is_plain(x) or isinstance(x, (Module, Value)):
                         yield f"({here} is {named(x)} or {here} == {named(kept)})"
                     elif isinstance(x, dict):  # the order of keys counts, too
@@ -246,7 +245,7 @@ class Host:
                         yield f"{here} == {named(kept)}"
                 elif name == "__dict__":  # all of them, as `parameters` does
                     yield f"[*{place}] == {named([*vars(holder)])}"
-                else:  # only its class may have it
+                else:
                     yield f"{name!r} not in {place}"
 
     def _asks_of_optimizers(self) -> Iterator[str]:

@@ -386,8 +386,7 @@ def write_kernel(
         Whether it does nothing if a check has failed.
     """
     formulas, by_type = given
-    parts: list[Any] = segment if isinstance(segment, list) else [segment]
-    used, numbers = used_by(nests_in(parts), formulas)
+    used, numbers = used_by(nests_in([segment]), formulas)
     arrays = [buffer for buffer in used if buffer not in plan.variables and not buffer.is_iota]
     writer = KernelWriter(plan, numbers, mod)
     row, loops = parts_of(segment), taken(segment)
@@ -401,7 +400,7 @@ def write_kernel(
         grid = writer.write_for_threads(loops)
         local = {x: x.size for x in arrays if x.is_ours and is_of_one_iteration(x, segment, plan)}
     else:
-        writer.write(parts)
+        writer.write([segment])
 
     first = [GUARD_FOR_ALL if has_lanes and writer.checks else GUARD] if guarded else []
     first += writer.head
@@ -421,7 +420,7 @@ def write_kernel(
         arguments["mark"] = "int64*"
     head = head_of(name, list(arguments))
     body = [line._replace(block=0) for line in writer.lines]
-    lines, blocks = [*map(Line, [*head, *first]), *body], [list(nests_in(parts))]
+    lines, blocks = [*map(Line, [*head, *first]), *body], [list(nests_in([segment]))]
     return KernelSource(name, lines, blocks, arguments, writer.checks, grid=grid)
 
 

@@ -60,14 +60,16 @@ class Loop:
 
 
 def nests_in(parts: Iterable[Any]) -> Iterator[Nest]:
-    """All nests in parts of a schedule, in order."""
+    """All nests in parts or segments of a schedule, in order."""
     return (nest for nest, _ in paths(parts))
 
 
 def paths(parts: Iterable[Any], around: tuple[Any, ...] = ()) -> Iterator[tuple[Nest, tuple[Any, ...]]]:
-    """All nests in parts of a schedule, each with the loops around it, the outermost first."""
+    """All nests in parts or segments of a schedule, each with the loops around it, the outermost first."""
     for part in parts:
-        if isinstance(part, Loop):
+        if isinstance(part, list):
+            yield from paths(part, around)
+        elif isinstance(part, Loop):
             yield from paths(part.body, (*around, part))
         else:
             yield part, around
@@ -431,7 +433,7 @@ def contract(plan: LoopSchedule, steps: list[Nest | Call]) -> None:
     paths_of: dict[Nest, tuple[Any, ...]] = {}  # for each nest its segment, and the loops around it
     for segment in plan.segments:
         if not isinstance(segment, Call):
-            paths_of |= dict(paths(segment if isinstance(segment, list) else [segment], (segment,)))
+            paths_of |= dict(paths([segment], (segment,)))
     room: dict[int, int] = defaultdict(lambda: _MOST_OF_FUNCTION)
     for buffer, nests in users.items():
         if not buffer.is_ours or buffer.data is not None or buffer.is_iota:

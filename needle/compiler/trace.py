@@ -162,9 +162,9 @@ class Trace:
         #: Tensors whose `grad` of before the call is read, and whether they have one; and whose it is.
         self.asked_grads: dict[Any, bool] = {}
         self.grad_of: dict[Any, list[Any]] = {}
-        #: Modules that are used and optimisers that step, with their attributes; and which are asked for.
-        self.holders: dict[Any, dict[str, Any]] = {}
-        self.asked: dict[Any, dict[str, None]] = {}
+        #: Modules that are used and optimisers that step; and which of their attributes are asked for, with
+        #: what these are, or `ABSENT`.
+        self.asked: dict[Any, dict[str, Any]] = {}
         #: For the id of a dictionary and a key: the option of an optimiser there, and its value.
         self.options: dict[tuple[int, str], tuple[Optimizer, dict, str, Any]] = {}
         #: How often parameters were updated: a Number, or a formula of it.
@@ -379,9 +379,10 @@ class Trace:
     def asks(self, module: Module, name: str, attributes: dict[str, Any]) -> None:
         """A module is asked for one of its attributes."""
         if self._holds(module, attributes):
+            *_, before = self._contents[id(attributes)]
             for asked in [name, *attributes] if name == "__dict__" else [name]:
                 if asked not in self.asked[module]:
-                    self.asked[module][asked] = None
+                    self.asked[module][asked] = before.get(asked, ABSENT)
                     self._keep(module, asked, attributes.get(asked))
 
     def sets(self, module: Module, attributes: dict[str, Any]) -> None:
@@ -393,13 +394,13 @@ class Trace:
 
     def _holds(self, module: Module, attributes: dict[str, Any]) -> bool:
         """Whether a module was there before the run. If so, it takes part from now on."""
-        if module not in self.holders and module not in self._new_modules:
+        if module not in self.asked and module not in self._new_modules:
             attributes.setdefault("training", type(module).training)
-            self.holders[module], self.asked[module] = dict(attributes), {}
+            self.asked[module] = {}
             self._contents[id(attributes)] = module, "", attributes, _items(attributes)
             for path, part in _parts(attributes.items()):
                 self.names.setdefault(part, _joined(self.names.get(module, ""), path))
-        return module in self.holders
+        return module in self.asked
 
     def watch(self, x: Any) -> None:
         """Remember where a generator of random numbers stands, if it is one."""
@@ -445,10 +446,9 @@ class Trace:
             return
         attributes = vars(optimizer)
         self._contents[id(attributes)] = optimizer, "", attributes, _items(attributes)
-        self.holders[optimizer] = {name: x for name, x in attributes.items() if name not in _OWN}
-        for name, x in self.holders[optimizer].items():
+        self.asked[optimizer] = {name: x for name, x in attributes.items() if name not in _OWN}
+        for name, x in self.asked[optimizer].items():
             self._keep(optimizer, name, x)
-        self.asked[optimizer] = dict.fromkeys(self.holders[optimizer])
         counts = {p: optimizer._updates.get(p, 0) for group in optimizer.groups for p in group["params"]}
         self.updates[optimizer] = {}
         for count in dict.fromkeys(counts.values()):
@@ -478,6 +478,9 @@ class Trace:
                 if old is not new and not (is_plain(new) and Fixed(old) == new):
                     yield holder, _joined(path, str(key)), partial(_refill, x, before)
 
+
+#: In the place of an attribute that only the class of a module may have.
+ABSENT = object()
 
 #: What each optimiser holds, which a program compares, computes or updates in other ways.
 _OWN = ("params", "groups", "state", "_updates", "_options")
