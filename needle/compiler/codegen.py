@@ -427,9 +427,9 @@ def _form(lines: list[Line], kinds: dict[str, str]) -> tuple[str, list[str]]:
 
 def is_of_one_iteration(buffer: Buffer, loop: Loop, plan: LoopSchedule) -> bool:
     """Whether each iteration of a loop writes an array anew and reads only what it has written itself."""
-    return any(nest.out.buffer is buffer for nest in loop.nests()) and not any(
+    return any(nest.out.buffer is buffer for nest in nests_in([loop])) and not any(
         x.strides[plan.loops[nest].index(loop)]
-        for nest in loop.nests()
+        for nest in nests_in([loop])
         for x in nest.accesses
         if x.buffer is buffer
     )

@@ -161,11 +161,9 @@ class CudaProgram(Program):
         """Of an array of all steps, the numbers of one."""
         return array.part(start, size)
 
-    def collected_for_steps(self, batches: list[Any], steps: int) -> tuple[dict[str, Any], list[Any], list]:
-        """All arrays of so many steps, on the GPU, the storage of their results, and the numbers in each."""
-        arrays, storage, numbers = super().collected_for_steps(batches, steps)
-        from_host = {name: self._joined([x]) for name, x in arrays.items() if isinstance(x, np.ndarray)}
-        return arrays | from_host, storage, numbers
+    def on_device(self, arrays: dict[str, Any]) -> dict[str, Any]:
+        """The arrays, those of NumPy's on the GPU, too."""
+        return {name: self._joined([x]) if isinstance(x, np.ndarray) else x for name, x in arrays.items()}
 
     def _copy(self, source: Any, target: Any) -> None:
         mod = self._device.mod

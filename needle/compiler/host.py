@@ -46,6 +46,7 @@ from ..graph import Spec
 from ..modes import GRAD, SCOPE, mode
 from ..nn.module import Module
 from .lower import Call
+from .stand_ins import Option
 from .structures import Fixed, Leaf, is_plain, mapped, with_items
 from .trace import ABSENT, Input, one_at_a_time
 
@@ -258,9 +259,9 @@ class Host:
             for group in optimizer.groups:
                 yield f"len({named(group)}) == {len(group)}"
                 yield f"{named(group)}['params'] == {named([*group['params']])}"
-        for _, holder, key, value in found.options.values():
+        for holder, key, value in found.options.values():
             option = f"{named(holder)}[{key!r}]"
-            if type(value) in (int, float) and value:
+            if type(value) is Option:
                 yield option  # any number but 0
             else:
                 is_short = value is None or type(value) in (bool, int, float, str)

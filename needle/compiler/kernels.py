@@ -171,7 +171,7 @@ class KernelWriter(Writer):
 
     def _is_one(self, outer: Loop, inner: Loop) -> bool:
         """Whether two loops, one inside the other, go through all arrays as one long loop would."""
-        for nest in inner.nests():
+        for nest in nests_in([inner]):
             first, second = (self.plan.loops[nest].index(loop) for loop in (outer, inner))
             for x in nest.accesses:
                 is_stored = x.buffer not in self.plan.variables and x.buffer not in self.kept
@@ -184,7 +184,7 @@ class KernelWriter(Writer):
 
         def steps(loop: Loop) -> tuple[int, int]:
             written, read = [0], [0]
-            for nest in loop.nests():
+            for nest in nests_in([loop]):
                 axis = self.plan.loops[nest].index(loop)
                 for x in nest.accesses:
                     if x.buffer not in self.plan.variables:
@@ -285,7 +285,7 @@ class KernelWriter(Writer):
             self.add(f"    {name} = {literal(neutral(str(nest.fold), dtype), dtype)}")
         places, length, lanes = self._index(band.loops, depth, "item"), band.length, self.lanes
         index, level, each = self.number, 2, -(-length // lanes)
-        uses = [(x, nest) for nest in part.nests() for x in nest.accesses]
+        uses = [(x, nest) for nest in nests_in([part]) for x in nest.accesses]
         if not any(x.buffer in self.kept or x.buffer in self.loaded for x, _ in uses):
             shared = f"lane, {length}, {lanes}" if lanes > 1 else str(length)
             self.add(f"    for {index} in range({shared}):")

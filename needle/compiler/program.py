@@ -33,10 +33,10 @@ from . import runtime
 from .background import Task, tell_if_long
 from .codegen import Part, write_part
 from .emit import Flat
-from .host import Host, maker_of
+from .host import Host
 from .lower import Access, Buffer, Call, Nest, lower, whole
 from .names import Names
-from .schedule import LoopSchedule, schedule
+from .schedule import LoopSchedule, contract, with_fused_loops
 from .simplify import PASSES, simplify
 from .stand_ins import Number
 from .trace import Trace
@@ -144,7 +144,8 @@ class Program:
 
     def _schedule(self, steps: list[Nest | Call], wanted: set[Buffer]) -> None:
         self.nests = simplify(steps, wanted, self.passes)
-        self.plan = schedule(self.nests, self.schedule_type)
+        self.plan = with_fused_loops(self.nests, self.schedule_type)
+        contract(self.plan, self.nests)
 
     # Where everything is stored
 
@@ -253,13 +254,13 @@ class Program:
         self.number_names = list(self.formulas.values())
         names = Host(self).names
         self._fits: Callable[[list[Any]], bool] = names["fits"]
-        self._numbers: Callable[[list[Any]], list[Any] | None] = names["numbers"]
+        self.numbers: Callable[[list[Any]], list[Any] | None] = names["numbers"]
         self.taken, self._call = names["taken"], names["call"]
-        self._collect, self._finish = names["collect"], names["finish"]
+        self.collect, self.finish = names["collect"], names["finish"]
 
     def fits(self, leaves: list[Any]) -> bool:
         """Whether it does for these arguments what the function would do now."""
-        return self._fits(leaves) and self._numbers(leaves) is not None
+        return self._fits(leaves) and self.numbers(leaves) is not None
 
     def refresh(self, leaves: list[Any]) -> None:
         """Compute all Tensors that come in."""
@@ -290,48 +291,13 @@ class Program:
 
     # Many steps at once, for `scan`
 
-    @functools.cached_property
-    def sizes_of_step(self) -> dict[str, int]:
-        """The sizes of all arrays that are others in each step, by their names."""
-        found = {buffer.name: buffer.size for buffer, x in self.given if x.leaf is not None}
-        return found | {buffer.name: buffer.size for buffer, _ in (*self.draws, *self.results)}
-
     def of_step(self, array: Any, start: int, size: int) -> Any:
         """Of an array of all steps, the numbers of one."""
         return array[start:][:size]
 
-    def collected_for_steps(self, batches: list[Any], steps: int) -> tuple[dict[str, Any], list[Any], list]:
-        """All arrays of so many steps, the storage of their results, and the numbers in each step."""
-        return *self._collect(batches, steps), self._numbers_of_steps(steps)
-
-    def finish_steps(self, storage: list[Any], batches: list[Any], steps: int) -> Any:
-        """Put the gradients of the last step where they belong, and return all results, stacked."""
-        specs = [spec._replace(shape=(steps, *spec.shape)) for _, spec in self.results]
-        outcomes = [maker_of(spec)(x, None) for x, spec in zip(storage, specs, strict=True)]
-        first = len(outcomes) - self.grad_count
-        outcomes[first:] = [grad[steps - 1].detach() for grad in outcomes[first:]]
-        return self._finish(batches, outcomes, [])
-
-    def _numbers_of_steps(self, steps: int) -> list[list[Any]]:
-        """The numbers in each of so many steps; their counts of updates grow."""
-        names = [name for name, (kind, *_) in self.trace.numbers.items() if kind == "count"]
-        if not any(name in text for text in self.formulas for name in names):
-            return [self._numbers([]) or []] * steps
-        before = {optimizer: dict(optimizer._updates) for optimizer, _ in self.counts}
-        found: list[Any] = []
-        for _ in range(steps):
-            found.append(self._numbers([]))
-            self.set_counts(found[-1], 1)
-        for optimizer, updates in before.items():
-            optimizer._updates = updates
-        return found
-
-    def set_counts(self, first: list[Any], steps: int) -> None:
-        """Add so many steps to the counts of updates; `first` are the numbers of the first of them."""
-        counts = first[len(first) - len(self.counts) :]
-        for ((optimizer, _), params), new in zip(self.counts.items(), counts, strict=True):
-            before = optimizer._updates.get(params[0], 0)
-            optimizer._updates.update(dict.fromkeys(params, before + (new - before) * steps))
+    def on_device(self, arrays: dict[str, Any]) -> dict[str, Any]:
+        """The arrays, those of NumPy's on a GPU, too."""
+        return arrays
 
     def _stored(self, storage: Any) -> Any:
         """What a kernel gets of a backend's storage: on a GPU all of it, as kernels of the device do."""

@@ -43,7 +43,7 @@ from typing import Any, ClassVar
 from .lower import Access, Buffer, Call, Nest, Shape, in_order
 from .simplify import cut
 
-__all__ = ["Loop", "LoopSchedule", "contract", "nests_in", "schedule", "with_fused_loops"]
+__all__ = ["Loop", "LoopSchedule", "contract", "nests_in", "with_fused_loops"]
 
 
 @dataclass(eq=False)
@@ -53,10 +53,6 @@ class Loop:
     length: int
     is_parallel: bool = False  # on a GPU: whether threads can run its iterations, which are independent
     body: list[Any] = field(default_factory=list)
-
-    def nests(self) -> Iterator[Nest]:
-        """All nests in it, in order."""
-        yield from nests_in(self.body)
 
 
 def nests_in(parts: Iterable[Any]) -> Iterator[Nest]:
@@ -366,7 +362,7 @@ class LoopSchedule:
 
         Threads share its iterations.
         """
-        nests = list(part.nests()) if isinstance(part, Loop) else []
+        nests = list(nests_in([part])) if isinstance(part, Loop) else []
         if any(nest.is_check or not self.writes_own(nest, part) for nest in nests):
             return False
         return sum(math.prod(x.shape) * _COSTS.get(x.function, 1) for x in nests) >= _SHARED
@@ -384,15 +380,8 @@ _COSTS |= {"divide": 3, "sqrt": 4}
 _SHARED = 1 << 18
 
 
-def schedule(steps: list[Nest | Call], kind: type[LoopSchedule] = LoopSchedule) -> LoopSchedule:
-    """Fuse loops and contract storage; what differs on a GPU, the `kind` of the schedule says."""
-    plan = with_fused_loops(steps, kind)
-    contract(plan, steps)
-    return plan
-
-
-def with_fused_loops(steps: list[Nest | Call], kind: type[LoopSchedule] = LoopSchedule) -> LoopSchedule:
-    """Fuse loops; each buffer still has its whole size."""
+def with_fused_loops(steps: list[Nest | Call], kind: type[LoopSchedule]) -> LoopSchedule:
+    """Fuse loops; what differs on a GPU, the `kind` of the schedule says."""
     nests = [step for step in steps if isinstance(step, Nest)]
     plan = kind()
     plan.lowered = {nest: copy.copy(nest) for nest in nests}

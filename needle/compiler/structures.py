@@ -81,11 +81,6 @@ def with_items(value: dict, items: dict) -> dict:
     return alike
 
 
-def filled(template: Any, leaves: list[Any], other: Callable[[Any], Any]) -> Any:
-    """A template with the leaves in their places, and ``other(x)`` for all else that is in it."""
-    return mapped(lambda x, _: leaves[x] if type(x) is Leaf else other(x), template)
-
-
 def leaves_of(value: Any) -> list[Any]:
     """All that a structure holds, in order."""
     found: list[Any] = []
