@@ -1,7 +1,7 @@
 """Python for the site: Pyodide, the packages that pages need, and our own wheel, in one folder.
 
 Pyodide's own list of its packages, ``pyodide-lock.json``, is cut to what is needed here, and what comes from
-PyPI and from this checkout is added. So a page asks for packages by their names, the browser loads them side by
+PyPI and this checkout is added. So a page asks for packages by their names, the browser loads them side by
 side, and Pyodide compares each with its sha256.
 """
 
