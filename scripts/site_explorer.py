@@ -55,7 +55,9 @@ def _graphviz() -> Path:
     if not path.exists():
         npm = shutil.which("npm")
         if npm is None:
-            sys.exit(f"The site needs {name} from npm: install Node.js (nodejs.org), which brings the program npm.")
+            sys.exit(
+                f"The site needs {name} from npm: install Node.js (nodejs.org), which brings the program npm."
+            )
         KEPT.mkdir(parents=True, exist_ok=True)
         subprocess.run([npm, "pack", "--silent", name], cwd=KEPT, check=True, stdout=subprocess.DEVNULL)
     if hashlib.sha256(path.read_bytes()).hexdigest() != sha256:
