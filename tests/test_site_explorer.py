@@ -18,7 +18,7 @@ import pytest
 from playwright.sync_api import expect
 
 from playground.pages.explorer import ENTRIES
-from playground.results.explorer import EXAMPLES
+from playground.results.explorer import EXAMPLES, picture
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
@@ -172,14 +172,23 @@ def test_a_mistake_is_a_sentence_with_its_place_and_a_drawing(page, site) -> Non
 
 @pytest.mark.slow
 @pytest.mark.browser
-def test_files_of_a_drawing(page, site) -> None:
-    visit(page, site, text="x = 2\ny = x * x", style="d2l", rankdir="TB", view="gradient")
+def test_files_of_a_drawing_which_is_the_one_that_is_drawn_here(page, site) -> None:
+    text = EXAMPLES["Matrix product"]
+    visit(page, site, text=text, style="d2l", rankdir="TB", view="gradient")
     drawing(page, "gradient graph of y").wait_for(timeout=START)
     for kind, begin in [("svg", b"<svg"), ("png", b"\x89PNG"), ("html", b"<!doctype html>")]:
         with page.expect_download() as download:
             page.get_by_role("button", name=kind.upper(), exact=True).click()
         assert download.value.suggested_filename == f"gradient.{kind}"
-        assert Path(download.value.path()).read_bytes().startswith(begin)
+        file = Path(download.value.path()).read_bytes()
+        assert file.startswith(begin)
+        if kind == "svg":
+            assert parts(file.decode()) == parts(picture(text, "gradient", "d2l", "TB").svg())
+
+
+def parts(svg: str) -> tuple[list[str], ...]:
+    """The words of a drawing, and its nodes, edges and frames."""
+    return sorted(re.findall(r"<text [^>]*>([^<]*)", svg)), sorted(re.findall(r'data-key="([^"]*)"', svg))
 
 
 # The page without Python: a script in place of its worker.
