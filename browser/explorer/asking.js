@@ -1,5 +1,6 @@
 // Asks Python, which runs in a worker: the page stays quick, and what takes too long can be stopped.
 
+const NO_WEBASSEMBLY = "Python needs WebAssembly, which this browser doesn't have or has switched off.";
 const LONGEST = 15; // seconds for an answer, not counting what is loaded
 
 export class Asking {
@@ -10,10 +11,12 @@ export class Asking {
   }
 
   begin() {
+    this.isOver = false;
     this.last = 0;
     this.asked = new Map();
     this.ready = new Promise((resolve, reject) => (this.started = { resolve, reject }));
     this.ready.catch(() => {}); // whoever asks hears of it
+    if (typeof WebAssembly !== "object") return this.end(NO_WEBASSEMBLY);
     this.say("Python is loading", 0);
     this.worker = new Worker(new URL("worker.js", import.meta.url), { type: "module" });
     this.worker.onmessage = ({ data }) => this.hear(data);
@@ -54,12 +57,11 @@ export class Asking {
 
   end(words) {
     clearTimeout(this.alarm);
-    this.worker.terminate();
+    this.worker?.terminate();
     this.say("");
-    const why = Object.assign(new Error(words), { isEnd: true });
+    this.isOver = true; // until somebody begins anew
+    const why = new Error(words);
     this.started.reject(why);
-    this.ready = Promise.reject(why);
-    this.ready.catch(() => {});
     for (const { reject } of this.asked.values()) reject(why);
   }
 }

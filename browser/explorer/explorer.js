@@ -137,6 +137,7 @@ async function show() {
 let shown = ""; // the drawing that is there
 
 async function showOnce() {
+  if (asking.isOver) asking.begin();
   await asking.ready;
   if (text.value !== state.text) {
     state.text = text.value; // what was typed while Python was loading
@@ -185,15 +186,12 @@ function showLeaves(leaves) {
 
 function fail(error) {
   const again = element("button", {}, "Try again");
-  again.addEventListener("click", () => {
-    if (error.isEnd) asking.begin();
-    show();
-  });
+  again.addEventListener("click", show);
   value.replaceChildren();
   const ways = ["The ", element("a", { href: "../" }, "other pages"), " of this site may still work."];
   remarks.replaceChildren(
     element("p", { className: "error" }, error.message),
-    element("p", { className: "line" }, again, ...(error.isEnd ? ways : [])),
+    element("p", { className: "line" }, again, ...(asking.isOver ? ways : [])),
   );
   picture.replaceChildren();
   shown = "";

@@ -41,7 +41,8 @@ def test_every_function_that_draws_is_there(gallery) -> None:
     }
     functions = {name for name in viz.__all__ if name[0].islower()}
     # The widget is there as the player that it shares with `steps`; what is live has its last state.
-    assert functions - drawn == {"step", "live_loss_curve", "trace_kernel", "set_style", "explain"}
+    others = {"step", "live_loss_curve", "trace_kernel", "set_style", "explain", "in_browser"}
+    assert functions - drawn == others
 
 
 @pytest.mark.slow
