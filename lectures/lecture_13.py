@@ -50,7 +50,7 @@ from .checking import (
 from .recording import what_numba_says
 
 lecture = Lecture(__file__)
-check, ready, predict = lecture.check, lecture.ready, lecture.predict
+check, ready, predict, grade = lecture.check, lecture.ready, lecture.predict, lecture.grade
 
 Shape = tuple[int, ...]
 
