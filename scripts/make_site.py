@@ -50,16 +50,7 @@ def get_wheels(target: Path) -> list[Path]:
     missing = ["{}=={}".format(*name.split("-")) for name in listed if not (kept / name).exists()]
     if missing:
         pure = ["--platform=any", "--abi=none", "--implementation=py", "--python-version=3.12"]
-        fetch = [
-            sys.executable,
-            "-m",
-            "pip",
-            "download",
-            "--quiet",
-            "--no-deps",
-            "--only-binary=:all:",
-            *pure,
-        ]
+        fetch = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", *pure]
         subprocess.run([*fetch, "--dest", str(kept), *missing], check=True)
     for name, sha256 in listed.items():
         copy_checked(kept / name, target / name, sha256)

@@ -2,13 +2,13 @@
 
     python scripts/read_marks.py FOLDER [--output marks.csv] [--course build/notebooks/student]
 
-A file holds the cells of a student's answers, and says what passed. Here the cells take the place of the stubs,
-and the lecture runs on a fresh kernel up to its last check. An exercise has a point if its check passes here,
-whatever the file says. With ``--course``, nothing runs: the answers go into the folder ``submitted`` of a course of
-nbgrader's, which runs them.
+A file holds the cells of a student's answers, and says what passed. Here the cells take the place of the
+stubs, and the lecture runs on a fresh kernel up to its last check. An exercise has a point if its check
+passes here, whatever the file says. With ``--course``, nothing runs: the answers go into the folder
+``submitted`` of a course of nbgrader's, which runs them.
 
-The answers are programs, and they may do whatever you may do. Run this where you would run students' programs: in
-a container, or in the image of your JupyterHub.
+The answers are programs, and they may do whatever you may do. Run this where you would run students'
+programs: in a container, or in the image of your JupyterHub.
 """
 
 from __future__ import annotations

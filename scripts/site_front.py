@@ -26,11 +26,7 @@ def build_front(site: Path) -> None:
     for name in ("front.css", "keep.js"):
         shutil.copy(BROWSER / name, site)
     (site / "pictures").mkdir()
-    for name, picture in (
-        ("playground.png",) * 2,
-        ("lecture_09.png",) * 2,
-        ("explorer.svg", "v1v4_gradient.svg"),
-    ):
+    for name, picture in (("playground.png",) * 2, ("lecture_09.png",) * 2, ("explorer.svg", "v1v4_gradient.svg")):
         shutil.copy(PICTURES / picture, site / "pictures" / name)
     page = (BROWSER / "front.html").read_text("utf-8")
     page = page.replace("{repository}", REPOSITORY).replace("{lectures}", "".join(lectures()))
@@ -58,8 +54,6 @@ def keep_for_later(site: Path) -> None:
     names = hashlib.sha256()
     for path in sorted(x for x in site.rglob("*") if x.is_file()):
         names.update(f"{path.relative_to(site)} ".encode() + hashlib.sha256(path.read_bytes()).digest())
-    worker = (
-        (BROWSER / "service-worker.js").read_text("utf-8").replace('"BUILD"', f'"{names.hexdigest()[:12]}"')
-    )
+    worker = (BROWSER / "service-worker.js").read_text("utf-8").replace('"BUILD"', f'"{names.hexdigest()[:12]}"')
     for folder in (site, site / "lab"):
         (folder / "service-worker.js").write_text(worker, "utf-8")
