@@ -1,4 +1,4 @@
-"""What a reader hands in without a server: the file that `grade` writes, and the command that reads a folder."""
+"""What a reader hands in without a server: the file that `grade` writes, and what reads a folder of them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import sys
 import nbformat
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
 
 from lectures import lecture_05
 from lectures.checking.marks import seal
@@ -37,17 +38,10 @@ def grade(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def graded(name, *cells):
-        shell = InteractiveShell()
-        try:
-            for cell in (
-                "import needle as ndl\nfrom lectures.lecture_05 import grade",
-                *cells,
-                f"grade({name!r})",
-            ):
-                shell.run_cell(cell, store_history=True).raise_error()
-        finally:
-            shell.history_manager.end_session()
-            shell.atexit_operations()
+        shell = InteractiveShell(config=Config({"HistoryManager": {"enabled": False}}))
+        first = "import needle as ndl\nfrom lectures.lecture_05 import grade"
+        for cell in (first, *cells, f"grade({name!r})"):
+            shell.run_cell(cell).raise_error()
         return next(iter(tmp_path.glob("*.marks.json")), None)
 
     return graded
