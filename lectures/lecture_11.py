@@ -21,7 +21,7 @@ from needle.backend_ndarray.strides import window_layout
 from .checking import Case, Fault, Lecture, Names, Unmentioned, case, kind, program_case, values, whole
 
 lecture = Lecture(__file__)
-check, ready, predict = lecture.check, lecture.ready, lecture.predict
+check, ready, predict, grade = lecture.check, lecture.ready, lecture.predict, lecture.grade
 
 Shape = tuple[int, ...]
 

@@ -29,7 +29,7 @@ from needle.backend_selection import default_device
 from .checking import Case, Lecture, Names, case, drawn, graphs, kind, program_case, values
 
 lecture = Lecture(__file__)
-check, ready, predict = lecture.check, lecture.ready, lecture.predict
+check, ready, predict, grade = lecture.check, lecture.ready, lecture.predict, lecture.grade
 
 jax: Any = import_module("jax") if find_spec("jax") else None
 
