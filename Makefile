@@ -14,7 +14,7 @@ WORKERS := -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder --
 # One thread for NumPy's products in each: with more, the processes would wait for each other's threads.
 test test-slow: export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: help app class lab test test-cuda test-slow check format bench book gallery student contents pictures address lock setup
+.PHONY: help app class lab test test-cuda test-slow check format bench site serve gallery student contents pictures address lock setup
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -51,8 +51,12 @@ format: $(READY)  ## format the code and mend what the linter can
 bench: $(READY)  ## time needle against NumPy (and torch, jax where installed); THREADS=1 on one processor
 	$(RUN) benchmarks $(FLAGS)
 
-book: $(READY)  ## make a website of all lectures, with their outputs, and of the reference (build/book/html)
-	.venv/bin/python scripts/make_book.py $(FLAGS)
+site: $(READY)  ## make the website: playground, lectures that run in the browser, and the book (build/site)
+	.venv/bin/python scripts/make_site.py $(FLAGS)
+
+serve: $(READY)  ## send the website from this machine, and print its address
+	@test -e build/site/index.html || $(MAKE) site
+	$(RUN) http.server --bind 127.0.0.1 --directory build/site $(FLAGS)
 
 gallery: $(READY)  ## build a page of every kind of picture, from live objects
 	.venv/bin/python scripts/make_gallery.py

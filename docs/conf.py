@@ -1,4 +1,4 @@
-"""How Sphinx makes the book. `scripts/make_book.py` gathers the pages and starts it: ``make book``."""
+"""How Sphinx makes the book. `scripts/make_book.py` gathers the pages and starts it, a part of ``make site``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Make the book, a website of all lectures with their outputs, and of the reference: ``make book``.
+"""Make the book, a website of all lectures with their outputs, and of the reference: a part of ``make site``.
 
     python scripts/make_book.py [--output build/book] [--run 05 07]
 
@@ -39,8 +39,8 @@ HEAD = """\
 # Automatic differentiation that you can run, draw and play with
 
 Each lecture answers one question. Here you read it, predict, drag, open drawings and step through
-computations, all in your browser: you need to install nothing. To write code and have it checked, open the
-lecture in Colab; the line below its goals leads there.
+computations, all in your browser: you need to install nothing. To write code and have it checked, run the
+lecture: the line below its title leads to a notebook in your browser, and to Colab.
 
 [The glossary](GLOSSARY.md) says what a word means, and where it is introduced. The reference says what each
 function takes and gives: [needle](reference/tensor.md), [viz](reference/viz.md). If you teach with the
@@ -59,8 +59,9 @@ TREE = """\
 BESIDE = ["numba", "workers"]  # pages of `docs`, to which the repository's README links
 REFERENCE = [f"reference/{name}" for name in ("tensor", "operators", "arrays", "networks", "data", "viz")]
 BADGE = (
-    '<a class="colab" href="{colab}">Open this lecture in Colab</a> to run it, to change it, and to have '
-    "your answers to the exercises checked. Here, each solution is folded below its exercise."
+    '<a class="run" href="../lab/lab/index.html?path={name}">Run it here</a>, in your browser, or '
+    '<a class="run" href="{colab}">open it in Colab</a>, to change it, and to have your answers '
+    "checked. On this page, each solution is folded below its exercise."
 )
 
 
@@ -103,7 +104,8 @@ def page_of(notebook: NotebookNode) -> NotebookNode:
     for cell in page.cells:
         tags = cell.metadata.setdefault("tags", [])
         if "badge" in tags:
-            cell.source = BADGE.format(colab=COLAB.search(cell.source)[0])
+            link = COLAB.search(cell.source)
+            cell.source = BADGE.format(colab=link[0], name=link[1])
             continue
         if cell.id in ("set-up", "keep-your-work") or "check" in tags:
             tags.append("remove-cell")
@@ -173,9 +175,13 @@ class Links(HTMLParser):
             self.loads.append(found["src"])
 
 
-def faults(site: Path) -> Iterator[str]:
-    """Links that lead nowhere in the book or the repository, and what a page would load from elsewhere."""
-    pages = {path.resolve(): Links(path) for path in site.rglob("*.html")}
+def faults(site: Path, left_out: tuple[str, ...] = ()) -> Iterator[str]:
+    """Links that lead nowhere in a site or the repository, and what a page would load from elsewhere.
+
+    Links that lead out of the site are not looked at, nor are the pages in folders that are `left_out`.
+    """
+    found = (path for path in site.rglob("*.html") if path.relative_to(site).parts[0] not in left_out)
+    pages = {path.resolve(): Links(path) for path in found}
     for path, page in pages.items():
         name = path.relative_to(site.resolve())
         for link in page.links + page.loads:
@@ -189,6 +195,10 @@ def faults(site: Path) -> Iterator[str]:
                     yield f"{name}: no such file in the repository: {link}"
                 continue
             target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            if not target.is_relative_to(site.resolve()):
+                continue
+            if target.is_dir():
+                target /= "index.html"
             if not target.is_file():
                 yield f"{name}: no file for the link {link}"
             elif parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].places:

@@ -1,6 +1,6 @@
 """Make the site: the playground, the lectures and the book, as one folder of files: ``make site``.
 
-    python scripts/make_site.py [--output build/site] [--pyodide ADDRESS or FOLDER]
+    python scripts/make_site.py [--output build/site] [--pyodide ADDRESS or FOLDER] [--run 05 07]
 
 Any web server sends it, under any path; Python runs in the reader's browser, by Pyodide. `browser/files.json`
 lists what comes from elsewhere, each file with its sha256.
@@ -9,39 +9,38 @@ lists what comes from elsewhere, each file with its sha256.
 from __future__ import annotations
 
 import argparse
-import hashlib
-import json
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
+from make_book import faults
 from site_explorer import add_drawings, add_explorer
+from site_front import build_front, keep_for_later
+from site_lab import build_lab
+from site_python import add_python
 
 ROOT = Path(__file__).resolve().parent.parent
 BROWSER = ROOT / "browser"
 PYODIDE = "https://cdn.jsdelivr.net/pyodide/v0.27.7/full/"  # where Pyodide itself says that its files are
 
 
-def copy_pyodide(folder: Path, site: Path) -> None:
-    """Copy Pyodide's files, each of which must be the one that is listed."""
-    target = site / "pyodide"
-    target.mkdir(parents=True)
-    for name, sha256 in json.loads((BROWSER / "files.json").read_text("utf-8"))["pyodide"].items():
-        data = (folder / name).read_bytes()
-        if hashlib.sha256(data).hexdigest() != sha256:
-            sys.exit(f"{folder / name} is not the file that browser/files.json lists: its sha256 differs.")
-        (target / name).write_bytes(data)
+def build_book(site: Path, run: list[str]) -> None:
+    """Make the book, and copy its pages."""
+    book = ROOT / "build" / "book"
+    command = [sys.executable, str(ROOT / "scripts" / "make_book.py"), "--output", str(book)]
+    subprocess.run([*command, *(["--run", *run] if run else [])], check=True)
+    shutil.copytree(book / "html", site / "book")
 
 
-def build_wheel(site: Path) -> str:
-    """Build our own wheel; return its place in the site."""
-    target = site / "python"
-    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
-    subprocess.run([*build, "--wheel-dir", str(target), str(ROOT)], check=True)
-    (wheel,) = target.glob("*.whl")
-    return f"python/{wheel.name}"
+def allow(site: Path, pyodide: str) -> None:
+    """Let the pages that forbid all other addresses load Pyodide's packages from theirs."""
+    origin = "{0.scheme}://{0.netloc}".format(urlsplit(pyodide))
+    for page in sorted(site.glob("*/index.html")):
+        text = page.read_text("utf-8")
+        page.write_text(text.replace("connect-src 'self'", f"connect-src 'self' {origin}", 1), "utf-8")
 
 
 def main() -> None:
@@ -49,20 +48,29 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--output", type=Path, default=ROOT / "build" / "site", help="folder to write into")
     given = os.environ.get("PYODIDE") or PYODIDE
-    parser.add_argument("--pyodide", default=given, help="Pyodide's address, or a folder with its files")
+    parser.add_argument(
+        "--pyodide", default=given, help="where Pyodide's packages are: an address, or a folder to copy from"
+    )
+    parser.add_argument("--run", nargs="*", default=[], metavar="NUMBER", help="in the book, run only these")
     options = parser.parse_args()
     site: Path = options.output
     shutil.rmtree(site, ignore_errors=True)
     site.mkdir(parents=True)
 
-    address = options.pyodide
-    if not address.startswith(("http://", "https://")):
-        copy_pyodide(Path(address), site)
-        address = "pyodide/"
-    shutil.copy(BROWSER / "python.js", (site / "python").mkdir() or site / "python")
-    about = {"pyodide": address, "wheel": build_wheel(site), "graphviz": add_drawings(site)}
+    wheels = add_python(site, options.pyodide)
+    graphviz = add_drawings(site)
+    (site / "python").mkdir()
+    shutil.copy(BROWSER / "python.js", site / "python")
     add_explorer(site)
-    (site / "site.json").write_text(json.dumps(about), "utf-8")
+    build_lab(site, graphviz, wheels)
+    build_book(site, options.run)
+    build_front(site)
+    if options.pyodide.startswith(("http://", "https://")):
+        allow(site, options.pyodide)
+    broken = list(faults(site, left_out=("lab", "pyodide")))
+    if broken:
+        sys.exit("\n".join([*broken, "The site has broken links."]))
+    keep_for_later(site)
     print(site / "index.html")
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
-import subprocess
-import sys
-import tarfile
 from pathlib import Path
+
+from site_python import from_npm
 
 from playground.language.expression import MOST_CHARACTERS
 from playground.results import explorer
@@ -16,7 +14,6 @@ from playground.results import explorer
 ROOT = Path(__file__).resolve().parent.parent
 BROWSER = ROOT / "browser"
 PLAYGROUND = ROOT / "playground"
-KEPT = ROOT / "build" / "npm"  # what was downloaded
 
 CHOICES = {
     "examples": explorer.EXAMPLES,
@@ -35,8 +32,7 @@ def add_drawings(site: Path) -> str:
     shutil.copytree(ROOT / "viz" / "static", folder / "viz")
     shutil.copy(BROWSER / "drawings.js", folder)
     shutil.copy(PLAYGROUND / "stage" / "icon.svg", folder)
-    with tarfile.open(_graphviz()) as package:
-        (folder / "graphviz.js").write_bytes(package.extractfile("package/dist/viz.js").read())  # type: ignore[union-attr]
+    (folder / "graphviz.js").write_bytes(from_npm("@viz-js/viz", "dist/viz.js"))
     return "drawings/graphviz.js"
 
 
@@ -46,20 +42,3 @@ def add_explorer(site: Path) -> None:
     shutil.copytree(BROWSER / "explorer", folder)
     shutil.copy(PLAYGROUND / "components" / "explorer" / "explorer.css", folder / "value.css")
     (folder / "choices.json").write_text(json.dumps(CHOICES), "utf-8")
-
-
-def _graphviz() -> Path:
-    """Graphviz as WebAssembly, as a package of npm: the one that is listed."""
-    ((name, sha256),) = json.loads((BROWSER / "files.json").read_text("utf-8"))["npm"].items()
-    path = KEPT / f"{name.removeprefix('@').replace('/', '-').replace('@', '-')}.tgz"
-    if not path.exists():
-        npm = shutil.which("npm")
-        if npm is None:
-            sys.exit(
-                f"The site needs {name} from npm: install Node.js (nodejs.org), which brings the program npm."
-            )
-        KEPT.mkdir(parents=True, exist_ok=True)
-        subprocess.run([npm, "pack", "--silent", name], cwd=KEPT, check=True, stdout=subprocess.DEVNULL)
-    if hashlib.sha256(path.read_bytes()).hexdigest() != sha256:
-        sys.exit(f"{path} is not the file that browser/files.json lists: its sha256 differs. Remove it.")
-    return path

@@ -152,7 +152,7 @@ def test_every_lecture_has_its_page_in_its_part(site):
         assert f"{title}</span>" in side
     for name in lectures:
         page = (site / f"{name}.html").read_text(encoding="utf-8")
-        assert re.search(rf'<a class="colab" href="https://colab[^"]+/{name}\.ipynb">', page)
+        assert re.search(rf'<a class="run" href="https://colab[^"]+/{name}\.ipynb">', page)
         assert "Save a copy in Drive" not in page
 
 

@@ -50,24 +50,27 @@ class CannotRender(RuntimeError):
     """Graphviz is missing, failed, or found no layout in time. The message says which, and what to do."""
 
 
-async def in_browser(module: Any) -> None:
+async def in_browser(module: Any = None) -> None:
     """Draw graphs by @viz-js/viz: Graphviz as WebAssembly, for Python that runs in a browser (Pyodide).
 
     Parameters
     ----------
-    module : str or JavaScript module
+    module : str or JavaScript module, optional
         The address of its file ``viz.js``, or what JavaScript's ``import(address)`` gives. Where the page's
-        policy forbids `eval`, as a strict one does, only the latter works.
+        policy forbids `eval`, as a strict one does, only the latter works. By default, the address that the
+        environment variable ``VIZ_JS`` has.
 
     Examples
     --------
     >>> await viz.in_browser("../files/viz.js")
     """
     global _viz_js
-    if isinstance(module, str):
+    if module is None or isinstance(module, str):
+        from js import URL, location
         from pyodide.code import run_js
 
-        module = await run_js(f"import({json.dumps(module)})")
+        address = URL.new(module or os.environ["VIZ_JS"], location.href).href
+        module = await run_js(f"import({json.dumps(address)})")
     _viz_js = await module.instance()
 
 

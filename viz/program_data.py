@@ -17,7 +17,7 @@ from needle.compiler.lower import Access, Buffer, Call, Nest
 from needle.compiler.names import makers_of, words_of
 from needle.compiler.numpy_program import NumpyProgram
 from needle.compiler.program import Program
-from needle.compiler.schedule import Loop, LoopSchedule
+from needle.compiler.schedule import Loop, LoopSchedule, nests_in
 from needle.compiler.stand_ins import Number
 
 from .operators import symbol
@@ -436,7 +436,7 @@ def loop_of(program: Program, block: list[Nest]) -> Loop | None:
     """The loop that a block of the source is; None for a single statement."""
     for segment in program.plan.segments:
         for part in segment if isinstance(segment, list) else [segment]:
-            if isinstance(part, Loop) and next(part.nests()) in block:
+            if isinstance(part, Loop) and next(nests_in([part])) in block:
                 return part
     return None
 
@@ -465,8 +465,7 @@ def separate_source(program: Program) -> list[tuple[Nest, list[Line]]]:
     """
     lowered = program.plan.lowered
     plan = unfused(lowered.values())
-    _, numbers = used_by(lowered.values())
-    writer = Writer(plan, {text: (program.formulas[text], kind) for text, kind in numbers.items()})
+    writer = Writer(plan, used_by(lowered.values(), program.formulas)[1])
     return list(zip(lowered, writer.write_blocks(plan.segments), strict=True))
 
 

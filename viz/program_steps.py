@@ -27,7 +27,7 @@ from needle.compiler.names import Names, letter_of, words_of, wrapped
 from needle.compiler.numpy_program import NumpyProgram
 from needle.compiler.program import Program
 from needle.compiler.schedule import Loop, LoopSchedule, contract, paths, with_fused_loops
-from needle.compiler.simplify import PASSES, cut
+from needle.compiler.simplify import cut
 from needle.compiler.stand_ins import Number
 from needle.compiler.trace import Constant
 
@@ -84,7 +84,7 @@ class _Passes:
         words = "One line for each operator of the graph, with the shape of its result."
         self.seen.append(("trace", words, [(self.head, None), *self.traced(steps)]))
         self.look("lower", "Each operator becomes statements, each in loops of its own.", unfused(steps))
-        for run in PASSES if self.accumulates else PASSES[:-1]:
+        for run in self.passes:
             steps = run(steps, wanted)
             self.look(*_said(run), unfused(steps))
         if isinstance(self, NumpyProgram):
@@ -94,7 +94,7 @@ class _Passes:
         plan = with_fused_loops(steps, self.schedule_type)
         words = "Statements, and the loops of each, are put in the order in which they can share loops."
         self.look("order", words, plan)
-        placed = _placed(plan)
+        placed = [*paths(plan.segments)]
         fused: list[Loop] = []
         for loop in dict.fromkeys(loop for _, around in placed for loop in around):
             depths = [around.index(loop) for _, around in placed if loop in around]
@@ -107,10 +107,9 @@ class _Passes:
 
     def look(self: Any, name: str, words: str, plan: LoopSchedule, fused: Sequence[Loop] = ()) -> None:
         """Write the program down as it is now. Neighbours share those of their loops that are `fused`."""
-        placed = _placed(plan)
-        _, kinds = used_by(step for step, _ in placed if isinstance(step, Nest))
-        numbers = {text: (self.formulas.get(text, text), kind) for text, kind in kinds.items()}
-        writer = Writer(plan, numbers)
+        placed = [*paths(plan.segments)]
+        nests = [step for step, _ in placed if isinstance(step, Nest)]
+        writer = Writer(plan, used_by(nests, self.formulas)[1])
         lines: list[Written] = [(self.head, None)]
         before: Sequence[Loop] = ()
         for step, around in placed:
@@ -149,11 +148,6 @@ class _Passes:
 def _said(run: Any) -> tuple[str, str]:
     """What a pass of the compiler is called, and what it says of itself."""
     return run.__name__.strip("_").replace("_", " "), run.__doc__.partition("\n")[0]
-
-
-def _placed(plan: LoopSchedule) -> list[tuple[Any, tuple[Loop, ...]]]:
-    """The statements of a schedule, each with the loops around it."""
-    return [x for part in plan.segments for x in paths(part if isinstance(part, list) else [part])]
 
 
 def _constant(x: Any) -> str:

@@ -142,9 +142,9 @@ def _compile(sources: list[tuple]) -> None:
     from . import runtime
 
     known: dict[str, Any] = {}
-    for source, functions, name, note, types in sources:
+    for source, name, note, types in sources:
         with suppress(Exception):  # the process that asked will find out why
-            known[name] = runtime.compile_source(source, functions, name, known, note)
+            known[name] = runtime.compile_source(source, name, known, note)
             known[name].compile(types)
 
 

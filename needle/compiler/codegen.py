@@ -37,7 +37,7 @@ import numpy as np
 
 from ..backend_ndarray.scalar_functions import SCALAR_FUNCTIONS, written
 from .lower import Access, Buffer, Nest
-from .names import Names, by_module, letter_of, name_for, wrapped
+from .names import TYPES, Names, by_module, letter_of, name_for, wrapped
 from .schedule import Loop, LoopSchedule, nests_in
 from .stand_ins import Number
 
@@ -67,7 +67,6 @@ class Writer:
         self.numbers = numbers
         self.from_first = from_first
         self.lines: list[Line] = []
-        self.functions: set[tuple[str, str]] = set()  # of the runtime, which the source calls
         self.routines: set[str] = set()  # of BLAS
         self.checks: list[Nest] = []
         self.letters: dict[Loop, str] = {}
@@ -124,9 +123,9 @@ class Writer:
         if nest.fold is None:
             return f"{target} = {value}"
         if nest.fold != "add":
-            return f"{target} = {self.call(nest.fold, t)}({target}, {value})"
+            return f"{target} = {typed(nest.fold, t)}({target}, {value})"
         if self.is_total(nest):
-            return f"{target} = {self.call('plus')}({target}, {value})"
+            return f"{target} = plus({target}, {value})"
         return f"{target} += {value}"
 
     def check(self, nest: Nest) -> str:
@@ -158,12 +157,7 @@ class Writer:
             return f"{t}({written(row.text, *operands)})"
         if name in ("add", "subtract", "multiply", "divide", "negate"):
             return written(row.text, *operands)
-        return f"{self.call(name, t)}({', '.join(operands)})"
-
-    def call(self, name: str, dtype: str = "") -> str:
-        """The name of a function that the source calls; see `runtime.function`."""
-        self.functions.add((name, dtype))
-        return function_name(name, dtype)
+        return f"{typed(name, t)}({', '.join(operands)})"
 
     def operand(self, x: Any, nest: Nest) -> str:
         """What a statement reads or writes: a number, a variable or an element of an array."""
@@ -204,10 +198,10 @@ class Writer:
             operands.append(f"({x.buffer.name}, {self.place(x, nest)}, {width}, {turned})")
         operands += [f"({nest.out.buffer.name}, {self.place(nest.out, nest)})", f"({m}, {n}, {p})"]
         if nest.scales is None:
-            return f"{self.call('matmul')}({', '.join(operands)})"
+            return f"matmul({', '.join(operands)})"
         factors = [self.operand(x, nest) for x in nest.scales] or [literal(1, nest.out.buffer.dtype)]
         scale = "-" * (nest.fold == "subtract") + " * ".join(factors)
-        return f"{self.call('add_matmul')}({scale}, {', '.join(operands)})"
+        return f"add_matmul({scale}, {', '.join(operands)})"
 
 
 def _starts(nests: Iterable[Nest]) -> dict[Buffer, int]:
@@ -221,9 +215,15 @@ def _starts(nests: Iterable[Nest]) -> dict[Buffer, int]:
     return found
 
 
-def function_name(name: str, dtype: str) -> str:
-    """What the source calls a function of the runtime; most are for float32."""
-    return name if dtype in ("", "float32") else f"{name}_{dtype}"
+def typed(name: str, dtype: str) -> str:
+    """What the source calls something that there is for each data type, such as a row of the table."""
+    return name if dtype == "float32" else f"{name}_{dtype}"
+
+
+def rows_in(source: str) -> dict[str, tuple[str, str]]:
+    """The rows of the table that a source calls: by what it calls them, the row and a data type."""
+    known = {typed(row, t): (row, t) for row in SCALAR_FUNCTIONS for t in (*TYPES, "bool")}
+    return {word: known[word] for word in _WORD.findall(source) if word in known}
 
 
 def literal(x: float, dtype: np.dtype) -> str:
@@ -258,7 +258,6 @@ class Part:
     lines: list[Line]  # they begin with the functions that this one calls; see `_with_functions`
     blocks: list[list[Nest]]  # the statements of each block, which is a loop or a single statement
     arguments: dict[str, str]  # names and types: "float32*" is an array
-    functions: set[tuple[str, str]]  # of the runtime, which the source calls: names and data types
     checks: list[Nest]  # the function returns 0, or the number of the first that failed, counted from 1
     length: int | None = None
     own: dict[str, tuple[np.dtype, int]] = field(default_factory=dict)
@@ -288,22 +287,24 @@ def joined(lines: Iterable[Line]) -> str:
     return "".join([f"{line.text}\n" for line in lines])
 
 
-def used_by(nests: Iterable[Nest]) -> tuple[list[Buffer], dict[str, str]]:
-    """The buffers that statements use; and their Numbers, each with the type in which it is passed.
+def used_by(
+    nests: Iterable[Nest], formulas: dict[str, str]
+) -> tuple[list[Buffer], dict[str, tuple[str, str]]]:
+    """The buffers that statements use; and for the formula of each Number, its name and type as an argument.
 
-    That is the data type of the statements that use it, or int64 if they compute with whole numbers. If they
-    have several types, it is int64 if one of these is int64, else float64; each statement converts it.
+    The type is that of the statements that use it, or int64 if they compute with whole numbers. If they have
+    several types, it is int64 if one of these is int64, else float64; each statement converts it.
     """
     buffers: dict[Buffer, None] = {}
-    numbers: dict[str, str] = {}
+    kinds: dict[str, str] = {}
     for nest in nests:
-        buffers |= dict.fromkeys(x.buffer for x in nest.accesses)
+        buffers |= dict.fromkeys(nest.buffers)
         dtype = nest.out.buffer.dtype
         kind = dtype.name if dtype.kind == "f" else "int64"
         for text in [x.text for x in nest.numbers if isinstance(x, Number)]:
-            kinds = {kind, numbers.get(text, kind)}
-            numbers[text] = kind if len(kinds) == 1 else "int64" if "int64" in kinds else "float64"
-    return list(buffers), numbers
+            both = {kind, kinds.get(text, kind)}
+            kinds[text] = kind if len(both) == 1 else "int64" if "int64" in both else "float64"
+    return list(buffers), {text: (formulas.get(text, text), kind) for text, kind in kinds.items()}
 
 
 def write_part(
@@ -331,22 +332,22 @@ def write_part(
     """
     shared = segment if isinstance(segment, Loop) else None
     parts = segment if isinstance(segment, list) else [segment]
-    used, numbers = used_by(nests_in(parts))
-    writer = Writer(plan, {text: (formulas[text], kind) for text, kind in numbers.items()})
+    used, numbers = used_by(nests_in([segment]), formulas)
+    writer = Writer(plan, numbers)
     blocks = writer.write_blocks(parts, shared)
     kinds = {x.name: "variable" if x in plan.variables else f"{x.dtype}*" for x in used}
-    kinds |= {formulas[text]: kind for text, kind in numbers.items()}
+    kinds |= dict(numbers.values())
     kinds |= dict.fromkeys(writer.routines, "int64")  # addresses
 
     made: dict[str, str] = {}  # the arrays that are no arguments, and what makes them
     own: dict[str, tuple[np.dtype, int]] = {}
     for x in used:
         if x in plan.local:
-            made[x.name] = f"{writer.call('local', x.dtype.name)}({x.size})"
+            made[x.name] = f"{typed('local', x.dtype.name)}({x.size})"
         elif x in kept and shared is not None and is_of_one_iteration(x, shared, plan):
             own[x.name] = x.dtype, x.size
     first = [f"    {name} = {text}" for name, text in made.items()]
-    first += [f"    # {formulas[text]} is {text}" for text in numbers if text != formulas[text]]
+    first += [f"    # {number} is {text}" for text, (number, _) in numbers.items() if text != number]
     form, order = _form([*map(Line, first), *chain(*blocks)], kinds)
     arguments = {name: kinds[name] for name in order if name not in made | own}
     bounds = ["start", "stop"] if shared is not None else []
@@ -357,7 +358,6 @@ def write_part(
         lines=[*functions, *head, *body, Line("    return 0")],
         blocks=[list(nests_in([part])) for part in parts],
         arguments=arguments,
-        functions=writer.functions,
         checks=writer.checks,
         length=None if shared is None else shared.length,
         own=own,
@@ -427,9 +427,9 @@ def _form(lines: list[Line], kinds: dict[str, str]) -> tuple[str, list[str]]:
 
 def is_of_one_iteration(buffer: Buffer, loop: Loop, plan: LoopSchedule) -> bool:
     """Whether each iteration of a loop writes an array anew and reads only what it has written itself."""
-    return any(nest.out.buffer is buffer for nest in loop.nests()) and not any(
+    return any(nest.out.buffer is buffer for nest in nests_in([loop])) and not any(
         x.strides[plan.loops[nest].index(loop)]
-        for nest in loop.nests()
+        for nest in nests_in([loop])
         for x in nest.accesses
         if x.buffer is buffer
     )

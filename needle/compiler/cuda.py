@@ -25,13 +25,14 @@ from typing import Any
 
 import numpy as np
 
-from .codegen import Line
+from .codegen import Line, typed
 from .grid import Grid, is_for_device
-from .kernels import KernelSource, compile_kernel, numbers_of, write_kernel
+from .kernels import KernelSource, compile_kernel, write_kernel
 from .lower import Access, Call, Nest
 from .names import by_module
-from .program import ALONE, Program, array_over, getrefcount, read_before
+from .program import ALONE, Program, array_over, getrefcount
 from .schedule import Loop, nests_in
+from .simplify import PASSES
 
 __all__ = ["CudaProgram"]
 
@@ -42,7 +43,7 @@ def by_device(nest: Nest) -> KernelSource:
     """A matrix product or a long total that the device's own kernel computes; the source only says so."""
     about = by_module([nest])
     words = f"# {about + ': ' if about else ''}{nest.out.buffer.name}, by the device's own kernel"
-    return KernelSource("", [Line(words, (nest,), 0)], [[nest]], {}, set(), [], nest=nest)
+    return KernelSource("", [Line(words, (nest,), 0)], [[nest]], {}, [], nest=nest)
 
 
 class CudaProgram(Program):
@@ -58,38 +59,32 @@ class CudaProgram(Program):
 
     on_gpu = is_ready_at_once = True
     schedule_type = Grid
-    part_of_storage = ""  # all of it: kernels of the device take that
-    accumulates = False
+    passes = PASSES[:-1]
 
     def _write(self) -> None:
-        """Write a kernel for each segment."""
+        """Write and compile a kernel for each segment, and make the arrays that they share."""
         mod = self._device.mod
-        guarded = any(isinstance(nest, Nest) and nest.is_check for nest in self.nests)
-        self.parts: list[Any] = []
         self._by_type: dict[str, list[str]] = {}  # numbers of the host, by the type in which they are needed
-        numbers = self.formulas, self._by_type
-        segments = self._segments()
-        for number, segment in enumerate(segments, start=1):
-            name = f"step_{number}" if len(segments) > 1 else "step"
-            if isinstance(segment, Call):
-                self.parts.append(segment)
-            elif not isinstance(segment, list) and is_for_device(segment):
-                self.parts.append(by_device(next(nests_in([segment]))))
-            else:
-                self.parts.append(write_kernel(name, segment, self.plan, numbers, mod, guarded))
-        self.source = "\n\n".join(part.source for part in self.parts if not isinstance(part, Call))
+        self._guarded = any(nest.is_check for nest in self.nests)
+        super()._write()
         self.kernels = [None if isinstance(x, Call) or x.nest else compile_kernel(x, mod) for x in self.parts]
 
         used = {buffer.name for _, buffer in self.states}
         for part in self.parts:
             step = part if isinstance(part, Call) else part.nest
-            used.update(part.arguments if step is None else [x.name for x in step.read + step.written])
-        self._storage = {x.name: mod.Array(x.size, x.dtype) for x in self._kept if x.name in used}
+            used.update(part.arguments if step is None else [x.name for x in step.buffers])
+        self.kept = {x.name: mod.Array(x.size, x.dtype) for x in self._kept if x.name in used}
         for dtype, names in self._by_type.items():
-            self._storage[numbers_of(dtype)] = mod.Array(len(names), dtype)
-        for buffer in self._constants:
-            self._storage[buffer.name] = constant = mod.Array(buffer.size, buffer.dtype)
-            mod.from_numpy(buffer.data, constant)
+            self.kept[typed("numbers", dtype)] = mod.Array(len(names), dtype)
+        for x in {x for step in self.nests for x in step.buffers if x.data is not None}:
+            self.kept[x.name] = constant = mod.Array(x.size, x.dtype)
+            mod.from_numpy(x.data, constant)
+
+    def _part(self, name: str, segment: Any) -> KernelSource:
+        if not isinstance(segment, list) and is_for_device(segment):
+            return by_device(next(nests_in([segment])))
+        numbers = self.formulas, self._by_type
+        return write_kernel(name, segment, self.plan, numbers, self._device.mod, self._guarded)
 
     def _segments(self) -> list[Any]:
         """The segments of the plan, without initial values for the device's own totals, which need none."""
@@ -103,10 +98,6 @@ class CudaProgram(Program):
         return [segment for segment in found if segment != []]
 
     # A call
-
-    def _stored(self, storage: Any) -> Any:
-        """What a kernel gets of a backend's storage: all of it, as kernels of the device do."""
-        return storage
 
     def _prepare(self) -> None:
         """Decide what each call copies: what comes from the host; for a graph, all that may lie elsewhere."""
@@ -129,7 +120,7 @@ class CudaProgram(Program):
         """Compute one step."""
         mod = self._device.mod
         for dtype, names in self._by_type.items():
-            mod.from_numpy(np.array([arrays[name] for name in names]), arrays[numbers_of(dtype)])
+            mod.from_numpy(np.array([arrays[name] for name in names]), arrays[typed("numbers", dtype)])
         for name, inside in self._inside.items():
             if name not in self._outgoing:
                 self._copy(arrays[name], inside)
@@ -166,6 +157,14 @@ class CudaProgram(Program):
             self._copy(x, whole.part(size * i, size))
         return whole
 
+    def of_step(self, array: Any, start: int, size: int) -> Any:
+        """Of an array of all steps, the numbers of one."""
+        return array.part(start, size)
+
+    def on_device(self, arrays: dict[str, Any]) -> dict[str, Any]:
+        """The arrays, those of NumPy's on the GPU, too."""
+        return {name: self._joined([x]) if isinstance(x, np.ndarray) else x for name, x in arrays.items()}
+
     def _copy(self, source: Any, target: Any) -> None:
         mod = self._device.mod
         if isinstance(source, np.ndarray):
@@ -184,15 +183,6 @@ class CudaProgram(Program):
             else:
                 mod.launch(kernel, *part.grid, *[arrays[name].address for name in part.arguments])
 
-    def compute_steps(self, arrays: dict[str, Any], numbers: list[list[Any]]) -> None:
-        """Compute one step after the other, for `scan`; all arrays that a step gets or makes are whole."""
-        sizes = self.sizes_of_step
-        for name in [name for name, x in arrays.items() if isinstance(x, np.ndarray)]:
-            arrays[name] = self._joined([arrays[name]])
-        for s, of_step in enumerate(numbers):
-            parts = {name: arrays[name].part(size * s, size) for name, size in sizes.items()}
-            self.compute(arrays | parts | dict(zip(self.number_names, of_step, strict=False)))
-
     def _by_device(self, nest: Nest, arrays: dict[str, Any]) -> None:
         """A matrix product or a total by the device's own kernel."""
         mod, reads = self._device.mod, [x for x in nest.reads if isinstance(x, Access)]
@@ -205,18 +195,13 @@ class CudaProgram(Program):
             views = (1,), (1,), nest.shape, reads[0].strides, reads[0].offset
             mod.REDUCES[nest.fold](*given, out, math.prod(nest.shape), views)
 
-    def _handle(self, stored: Any) -> Any:
-        return stored
-
     def _look(self, checks: list[Nest], arrays: dict[str, Any]) -> None:
         """Repeat checks on the host, and raise the error of the first that fails."""
         for check in checks:
-            array, lowered = arrays[check.reads[0].buffer.name], self.plan.lowered[check]
+            array = arrays[check.reads[0].buffer.name]
             if not isinstance(array, np.ndarray):
                 array = self._device.mod.to_numpy(array, (array.size,), (1,), 0)
-            numbers = read_before(lowered, array)
-            if _fails(lowered, numbers):
-                raise check.refusal(numbers)  # type: ignore[misc]
+            check.look(array)  # type: ignore[misc]
 
     def own(self) -> None:
         """See that each Tensor that is written has storage that nobody else uses."""
@@ -231,10 +216,3 @@ class CudaProgram(Program):
             self.kept[self.states[i][1].name] = fresh
             tensor._data = mine = array_over(fresh, array.shape, array.device)
             self.owned[i] = tensor, mine
-
-
-def _fails(check: Nest, numbers: np.ndarray) -> bool:
-    if check.function == "check_not_zero":
-        return not numbers.all()
-    _, low, stop = check.reads
-    return not ((numbers >= low) & (numbers < stop) & (numbers == np.trunc(numbers))).all()

@@ -94,7 +94,7 @@ class Grid(LoopSchedule):
                 totals.append(nest)
         loops = [loop]
         while len(body := loops[-1].body) == 1 and isinstance(body[0], Loop):
-            if any(self.writes_own(nest, body[0]) == (nest in totals) for nest in loop.nests()):
+            if any(self.writes_own(nest, body[0]) == (nest in totals) for nest in nests_in([loop])):
                 break
             loops.append(body[0])
         return Band(loops, totals)
@@ -132,9 +132,9 @@ class Grid(LoopSchedule):
             ends = alone
         found = [Loop(part.length, body=body) for body in bodies]
         for loop in found:
-            for nest in loop.nests():
+            for nest in nests_in([loop]):
                 self.loops[nest] = [loop if x is part else x for x in self.loops[nest]]
-            loop.is_parallel = all(self.writes_own(nest, loop) for nest in loop.nests())
+            loop.is_parallel = all(self.writes_own(nest, loop) for nest in nests_in([loop]))
         return found
 
 
@@ -149,7 +149,7 @@ def is_for_device(part: Any) -> bool:
     """Whether the device's own kernel does better: a product, or a total that needs more than one block."""
     if isinstance(part, Nest):
         return part.product
-    nest = next(part.nests())
+    nest = next(nests_in([part]))
     x = nest.reads[0]
     is_plain = nest.function == "copy" and isinstance(x, Access) and x.via is None
     same_type = is_plain and x.buffer.dtype == nest.out.buffer.dtype
@@ -166,7 +166,7 @@ def goes_across(bands: Iterable[Band], loops: list[Loop], plan: LoopSchedule) ->
     """Whether neighbouring numbers in memory belong to different rows, for most accesses."""
     points = 0
     for band in bands:
-        for nest in band.loops[-1].nests():
+        for nest in nests_in([band.loops[-1]]):
             for x in nest.accesses:
                 steps = {loop: abs(step) for loop, step in zip(plan.loops[nest], x.strides, strict=True)}
                 along = min(steps[loop] or math.inf for loop in band.loops)

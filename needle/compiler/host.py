@@ -46,8 +46,9 @@ from ..graph import Spec
 from ..modes import GRAD, SCOPE, mode
 from ..nn.module import Module
 from .lower import Call
+from .stand_ins import Option
 from .structures import Fixed, Leaf, is_plain, mapped, with_items
-from .trace import Input, one_at_a_time
+from .trace import ABSENT, Input, one_at_a_time
 
 #: What a call returns if the program does not fit: the caller looks for another one, or traces again.
 AGAIN: Any = object()
@@ -233,11 +234,10 @@ class Host:
     def _asks_of_attributes(self) -> Iterator[str]:
         found, named = self.program.trace, self.named
         for holder, asked in found.asked.items():
-            place, attributes = named(vars(holder)), found.holders[holder]
-            for name in asked:
-                if name in attributes:
-                    here, x = f"{place}[{name!r}]", attributes[name]
-                    kept = mapped(_fixed, x)
+            place = named(vars(holder))
+            for name, x in asked.items():
+                if x is not ABSENT:
+                    here, kept = f"{place}[{name!r}]", mapped(_fixed, x)
                     if is_plain(x) or isinstance(x, (Module, Value)):
                         yield f"({here} is {named(x)} or {here} == {named(kept)})"
                     elif isinstance(x, dict):  # the order of keys counts, too
@@ -246,7 +246,7 @@ class Host:
                         yield f"{here} == {named(kept)}"
                 elif name == "__dict__":  # all of them, as `parameters` does
                     yield f"[*{place}] == {named([*vars(holder)])}"
-                else:  # only its class may have it
+                else:
                     yield f"{name!r} not in {place}"
 
     def _asks_of_optimizers(self) -> Iterator[str]:
@@ -259,9 +259,9 @@ class Host:
             for group in optimizer.groups:
                 yield f"len({named(group)}) == {len(group)}"
                 yield f"{named(group)}['params'] == {named([*group['params']])}"
-        for _, holder, key, value in found.options.values():
+        for holder, key, value in found.options.values():
             option = f"{named(holder)}[{key!r}]"
-            if type(value) in (int, float) and value:
+            if type(value) is Option:
                 yield option  # any number but 0
             else:
                 is_short = value is None or type(value) in (bool, int, float, str)
@@ -287,7 +287,7 @@ class Host:
 
     def _collecting(self) -> list[str]:
         """Lines that fetch the arrays of a call, or of so many `steps`."""
-        program, part = self.program, self.program.part_of_storage
+        program, part = self.program, "" if self.program.on_gpu else ".buffer"
         lines = ["__program.see_own()"] * bool(program.states)
         for buffer, x in program.given:
             data = f"x{len(self.arrays)}"

@@ -54,10 +54,11 @@ from .codegen import (
     Line,
     Part,
     Writer,
-    function_name,
     head_of,
     is_of_one_iteration,
     literal,
+    rows_in,
+    typed,
     used_by,
 )
 from .grid import Band, Grid, goes_across, parts_of, taken
@@ -170,7 +171,7 @@ class KernelWriter(Writer):
 
     def _is_one(self, outer: Loop, inner: Loop) -> bool:
         """Whether two loops, one inside the other, go through all arrays as one long loop would."""
-        for nest in inner.nests():
+        for nest in nests_in([inner]):
             first, second = (self.plan.loops[nest].index(loop) for loop in (outer, inner))
             for x in nest.accesses:
                 is_stored = x.buffer not in self.plan.variables and x.buffer not in self.kept
@@ -183,7 +184,7 @@ class KernelWriter(Writer):
 
         def steps(loop: Loop) -> tuple[int, int]:
             written, read = [0], [0]
-            for nest in loop.nests():
+            for nest in nests_in([loop]):
                 axis = self.plan.loops[nest].index(loop)
                 for x in nest.accesses:
                     if x.buffer not in self.plan.variables:
@@ -284,7 +285,7 @@ class KernelWriter(Writer):
             self.add(f"    {name} = {literal(neutral(str(nest.fold), dtype), dtype)}")
         places, length, lanes = self._index(band.loops, depth, "item"), band.length, self.lanes
         index, level, each = self.number, 2, -(-length // lanes)
-        uses = [(x, nest) for nest in part.nests() for x in nest.accesses]
+        uses = [(x, nest) for nest in nests_in([part]) for x in nest.accesses]
         if not any(x.buffer in self.kept or x.buffer in self.loaded for x, _ in uses):
             shared = f"lane, {length}, {lanes}" if lanes > 1 else str(length)
             self.add(f"    for {index} in range({shared}):")
@@ -309,8 +310,8 @@ class KernelWriter(Writer):
             (kind, threads), shown = self._total, share
             if kind != "warp":
                 self.shared.add(dtype)
-                shown = f"{_shares_of(dtype)}, {share}"
-            function = self.call(fold, dtype.name)
+                shown = f"{typed('shares', dtype.name)}, {share}"
+            function = typed(fold, dtype.name)
             self.add(f"    {share} = {kind}_total({function}, {shown}, {threads})")
             target = self.operand(nest.out, nest)
             both = f"{target} + {share}" if fold == "add" else f"{function}({target}, {share})"
@@ -366,16 +367,6 @@ class KernelWriter(Writer):
         self._written |= written
 
 
-def numbers_of(dtype: str) -> str:
-    """What the source calls the numbers of the host that it needs in a data type; they lie in one array."""
-    return "numbers" if dtype == "float32" else f"numbers_{dtype}"
-
-
-def _shares_of(dtype: np.dtype) -> str:
-    """What the source calls the numbers that the threads of a block show each other."""
-    return "shares" if dtype == np.float32 else f"shares_{dtype}"
-
-
 def write_kernel(
     name: str, segment: Any, plan: Any, given: tuple[dict, dict], mod: Any, guarded: bool
 ) -> KernelSource:
@@ -395,11 +386,8 @@ def write_kernel(
         Whether it does nothing if a check has failed.
     """
     formulas, by_type = given
-    parts: list[Any] = segment if isinstance(segment, list) else [segment]
-    used, types = used_by(nests_in(parts))
+    used, numbers = used_by(nests_in([segment]), formulas)
     arrays = [buffer for buffer in used if buffer not in plan.variables and not buffer.is_iota]
-    numbers = {text: (formulas[text], kind) for text, kind in types.items()}
-
     writer = KernelWriter(plan, numbers, mod)
     row, loops = parts_of(segment), taken(segment)
     local: dict[Buffer, int] = {}  # the sizes of arrays that each thread has for itself
@@ -412,28 +400,28 @@ def write_kernel(
         grid = writer.write_for_threads(loops)
         local = {x: x.size for x in arrays if x.is_ours and is_of_one_iteration(x, segment, plan)}
     else:
-        writer.write(parts)
+        writer.write([segment])
 
     first = [GUARD_FOR_ALL if has_lanes and writer.checks else GUARD] if guarded else []
     first += writer.head
     arguments = {x.name: f"{mod.stored(x.dtype)}*" for x in arrays if x not in local}
     for text, (number, dtype) in numbers.items():
-        known = by_type.setdefault(dtype, [])
+        known, array = by_type.setdefault(dtype, []), typed("numbers", dtype)
         known += [number] if number not in known else []
         note = "" if text == number else f"  # {text}"
-        first.append(f"    {number} = {numbers_of(dtype)}[{known.index(number)}]{note}")
-        arguments[numbers_of(dtype)] = f"{dtype}*"
+        first.append(f"    {number} = {array}[{known.index(number)}]{note}")
+        arguments[array] = f"{dtype}*"
     for buffer, size in {**local, **writer.loaded}.items():
         array = buffer.name if buffer in local else writer.register(buffer)
         first.append(f"    {array} = cuda.local.array({size}, {_type(buffer.dtype)})")
     for kind in sorted(writer.shared, key=str):
-        first.append(f"    {_shares_of(kind)} = cuda.shared.array({mod.THREADS}, {_type(kind)})")
+        first.append(f"    {typed('shares', kind.name)} = cuda.shared.array({mod.THREADS}, {_type(kind)})")
     if guarded:
         arguments["mark"] = "int64*"
     head = head_of(name, list(arguments))
     body = [line._replace(block=0) for line in writer.lines]
-    lines, blocks = [*map(Line, [*head, *first]), *body], [list(nests_in(parts))]
-    return KernelSource(name, lines, blocks, arguments, writer.functions, writer.checks, grid=grid)
+    lines, blocks = [*map(Line, [*head, *first]), *body], [list(nests_in([segment]))]
+    return KernelSource(name, lines, blocks, arguments, writer.checks, grid=grid)
 
 
 def _type(dtype: np.dtype) -> str:
@@ -444,8 +432,7 @@ def function_of(kernel: KernelSource, mod: Any) -> Callable:
     """The source of a kernel as a function in Python, for a backend module `mod`."""
     names: dict[str, Any] = {"inf": math.inf, "nan": math.nan, "wide": _same}
     names |= {name: mod.number_type(np.dtype(name.rstrip("_"))) for name in TYPES}
-    rows = [(name, dtype) for name, dtype in kernel.functions if name in SCALAR_FUNCTIONS]
-    names |= {function_name(name, dtype): _function_of_row(name, dtype, mod) for name, dtype in rows}
+    names |= {name: _function_of_row(*row, mod) for name, row in rows_in(kernel.source).items()}
     found: dict[str, Any] = {}
     exec(compile(kernel.source, f"<needle {kernel.name}>", "exec"), vars(mod), found)
     return mod.filled_in(found[kernel.name], names)
@@ -468,8 +455,7 @@ def _function_of_row(name: str, dtype: str, mod: Any) -> Callable:
 def compile_kernel(kernel: KernelSource, mod: Any) -> Any:
     """The source of a kernel as machine code."""
     key: str | None = f"{mod.sources()}\n{_source()}\n{kernel.source}"
-    rows = [SCALAR_FUNCTIONS[name] for name, _ in kernel.functions if name in SCALAR_FUNCTIONS]
-    if not all(map(mod.is_ours, rows)):
+    if not all(mod.is_ours(SCALAR_FUNCTIONS[row]) for row, _ in rows_in(kernel.source).values()):
         key = None  # a row of your own may mean something else next time
     signature = " ".join(kernel.arguments.values())
     return mod.gpu.compile(lambda: function_of(kernel, mod), signature, key)

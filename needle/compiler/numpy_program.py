@@ -14,8 +14,8 @@ import numpy as np
 
 from .lower import Buffer, Call, Nest
 from .numpy_source import NumpyPart, write_numpy
-from .program import Program, read_before
-from .simplify import simplify
+from .program import Program
+from .simplify import PASSES, simplify
 
 __all__ = ["NumpyProgram"]
 
@@ -30,40 +30,30 @@ class NumpyProgram(Program):
 
     is_ready_at_once = True
     has_blas = False  # NumPy's products take any strides
-    accumulates = False
+    passes = PASSES[:-1]
 
     def _schedule(self, steps: list[Nest | Call], wanted: set[Buffer]) -> None:
-        self.nests = simplify(steps, wanted, self.accumulates)
+        self.nests = simplify(steps, wanted, self.passes)
 
     def _place(self) -> None:
-        used = self._name()
-        self._runs = [[*run] for _, run in groupby(self.nests, key=lambda x: isinstance(x, Call) and id(x))]
-        buffers = [{x for step in run for x in (*step.read, *step.written)} for run in self._runs]
-        users = Counter(x for run in buffers for x in run)
-        of_calls = {x for step in self.nests if isinstance(step, Call) for x in (*step.read, *step.written)}
-        states = {x for _, x in self.states}
-        shared = {x for x in used if users[x] > 1} | of_calls | states
-        shared -= {x for x, _ in (*self.inputs, *self.draws, *self.results)} - states
-        kept = [x for x in used if x in shared and x.data is None and not x.is_iota]
-        self._constants = [x for x in used if x.data is not None]
-        self._kept = dict.fromkeys(kept)
-        self._storage = {x.name: np.zeros(x.size, x.dtype) for x in kept}
+        used, states, users = self._name(), {x for _, x in self.states}, Counter[Buffer]()
+        for segment in self._segments():
+            is_call = isinstance(segment, Call)
+            found = {x for step in ([segment] if is_call else segment) for x in step.buffers}
+            users.update([*found] * (1 + is_call))  # what a call uses is kept, too
+        shared = {x for x in used if users[x] > 1 and x.is_ours and not x.is_iota}
+        self._kept = dict.fromkeys(x for x in used if x in shared | states or x.data is not None)
+        self.kept = {x.name: np.zeros(x.size, x.dtype) if x.data is None else x.data for x in self._kept}
 
-    def _write(self) -> None:
+    def _segments(self) -> list[Any]:
+        runs = groupby(self.nests, key=lambda step: isinstance(step, Call))
+        return [x for is_call, run in runs for x in (run if is_call else [[*run]])]
+
+    def _part(self, name: str, segment: list[Nest]) -> NumpyPart:
         given = [x for x, _ in (*self.given, *self.draws, *self.results)]
-        kept = [*self._kept, *self._constants]
-        arrays = {x.name: x.data for x in self._constants} | self._storage
-        self.parts: list[Any] = []
-        for number, run in enumerate(self._runs, start=1):
-            if isinstance(run[0], Call):
-                self.parts.append(run[0])
-                continue
-            name = "step" if len(self._runs) == 1 else f"step_{number}"
-            nests = [step for step in run if isinstance(step, Nest)]
-            part = write_numpy(name, nests, given, kept, self.formulas, self._names)
-            part.load(arrays)
-            self.parts.append(part)
-        self.source = "\n\n".join(x.source for x in self.parts if isinstance(x, NumpyPart))
+        part = write_numpy(name, segment, given, self._kept, self.formulas, self._names)
+        part.load(self.kept)
+        return part
 
     def compute(self, arrays: dict[str, Any]) -> None:
         """Compute one step."""
@@ -71,20 +61,4 @@ class NumpyProgram(Program):
             if isinstance(part, Call):
                 self.call(part, arrays)
             elif status := part(arrays):
-                self.failed(part, status, arrays)
-
-    def compute_steps(self, arrays: dict[str, Any], numbers: list[list[Any]]) -> None:
-        """Compute one step after the other, for `scan`; the arrays are those of all steps."""
-        for s, of_step in enumerate(numbers):
-            own = {name: arrays[name][size * s :][:size] for name, size in self.sizes_of_step.items()}
-            try:
-                self.compute(arrays | own | dict(zip(self.number_names, of_step, strict=False)))
-            except Exception:
-                self.set_counts(numbers[0], s)  # the steps before count
-                raise
-
-    def failed(self, part: Any, status: int, arrays: dict[str, np.ndarray]) -> None:
-        """Raise the error of a check."""
-        check = part.checks[status - 1]
-        name = check.reads[0].buffer.name
-        raise check.refusal(read_before(check, arrays.get(name, part.names.get(name)).reshape(-1)))
+                self.failed(part, status, part.names | arrays)

@@ -61,7 +61,7 @@ class NumpyPart:
     arguments: list[str]  # flat arrays, and then numbers of Python's
     checks: list[Nest]
 
-    def load(self, kept: dict[str, np.ndarray]) -> None:
+    def load(self, kept: dict[str, Any]) -> None:
         """Run the source. It names the `kept` arrays, which are flat, too."""
         self.names: dict[str, Any] = {**_GIVEN, **kept}
         exec(compile(self.source, f"<needle {self.name}>", "exec"), self.names)
@@ -80,7 +80,7 @@ def write_numpy(
     formulas: dict[str, str],
     names: Names,
 ) -> NumpyPart:
-    """Write a function for nests that `simplify` returned with ``accumulates=False``.
+    """Write a function for nests that `simplify` returned without the last of its passes.
 
     Others use the buffers that are `given` and `kept`, too: the given ones are arguments, the kept ones are
     there between calls. `formulas` has the names of Numbers by their formulas. `names` makes new names.
@@ -91,7 +91,7 @@ def write_numpy(
     for nest in nests:
         nest.product = nest.is_product and not nest.numbers
     cut([nest for nest in nests if all(x.via is None for x in nest.accesses)])
-    fixed = {*given, *kept, *[x for nest in nests for x in _used(nest) if x.is_iota]}
+    fixed = {*given, *kept, *[x for nest in nests for x in nest.buffers if x.is_iota]}
     storage = _storage(nests, fixed)
     for nest in nests:
         nest.change(lambda x: x._replace(buffer=storage[x.buffer]) if storage.get(x.buffer) in fixed else x)
@@ -133,11 +133,6 @@ _IN_PLACE = {row.name for row in SCALAR_FUNCTIONS.values() if isinstance(row.num
 _IN_PLACE |= {"copy", "relu", "mask"}
 
 
-def _used(nest: Nest) -> list[Buffer]:
-    """The storage that a nest reads and writes; a check writes none."""
-    return [x.buffer for x in nest.accesses[nest.is_check :]]
-
-
 def _storage(nests: list[Nest], fixed: set[Buffer]) -> dict[Buffer, Buffer]:
     """For each buffer that needs no storage of its own, the buffer whose storage it shares.
 
@@ -148,7 +143,7 @@ def _storage(nests: list[Nest], fixed: set[Buffer]) -> dict[Buffer, Buffer]:
     """
     users: dict[Buffer, set[int]] = defaultdict(set)  # the numbers of the nests that use a storage
     for i, nest in enumerate(nests):
-        for x in _used(nest):
+        for x in nest.buffers:
             users[x].add(i)
     shapes, storage = _shapes(nests), dict[Buffer, Buffer]()
     for i, nest in enumerate(nests):

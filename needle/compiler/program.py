@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -30,11 +30,11 @@ from ..backend_selection import NDArray, default_device
 from ..graph import Spec
 from .background import Task, tell_if_long
 from .codegen import Part, write_part
-from .host import Host, maker_of
+from .host import Host
 from .lower import Access, Buffer, Call, Nest, lower, whole
 from .names import Names
-from .schedule import LoopSchedule, schedule
-from .simplify import simplify
+from .schedule import LoopSchedule, contract, with_fused_loops
+from .simplify import PASSES, simplify
 from .stand_ins import Number
 from .trace import Trace
 
@@ -68,9 +68,8 @@ class Program:
     on_gpu = False
     schedule_type: type[LoopSchedule] = LoopSchedule
     is_ready_at_once = False  # whether nothing is to be compiled
-    part_of_storage = ".buffer"  # what of a backend's storage a kernel gets
     has_blas = True  # whether large products are left to BLAS
-    accumulates = True  # and added to what is there
+    passes: Sequence[Callable] = PASSES  # of `simplify`
     compute: Any = None  # subclasses define it; if it is None, the host source calls the kernels itself
 
     def __init__(self, found: Trace, structure: Any, leaves: list[Any]):
@@ -146,28 +145,20 @@ class Program:
         self._schedule([*steps, *writes], wanted)
 
     def _schedule(self, steps: list[Nest | Call], wanted: set[Buffer]) -> None:
-        self.nests = simplify(steps, wanted, self.accumulates)
-        self.plan = schedule(self.nests, self.schedule_type)
+        self.nests = simplify(steps, wanted, self.passes)
+        self.plan = with_fused_loops(self.nests, self.schedule_type)
+        contract(self.plan, self.nests)
 
     # Where everything is stored
 
     def _name(self) -> dict[Buffer, None]:
         """Name all buffers that are used, and return them."""
-        used: dict[Buffer, None] = {}
-        self.formulas: dict[str, str] = {}  # the formula of a Number, and its name
-        for step in self.nests:
-            if isinstance(step, Call):
-                used |= dict.fromkeys(step.read + step.written)
-                continue
-            used |= dict.fromkeys(x.buffer for x in step.accesses)
-            for x in step.numbers:
-                if isinstance(x, Number) and x.text not in self.formulas:
-                    self.formulas[x.text] = self._names.unique(x.text if x.text.isidentifier() else "number")
-        makers = {
-            step.out.buffer: step.maker.op
-            for step in self.nests
-            if isinstance(step, Nest) and step.maker is not None
-        }
+        used = dict.fromkeys(buffer for step in self.nests for buffer in step.buffers)
+        nests = [step for step in self.nests if isinstance(step, Nest)]
+        texts = dict.fromkeys(x.text for nest in nests for x in nest.numbers if isinstance(x, Number))
+        #: The formula of each Number, and its name.
+        self.formulas = {x: self._names.unique(x if x.isidentifier() else "number") for x in texts}
+        makers = {nest.out.buffer: nest.maker.op for nest in nests if nest.maker is not None}
         for buffer in used:
             if not buffer.name:
                 maker = makers.get(buffer)
@@ -182,36 +173,40 @@ class Program:
         kept = [buffer for _, buffer in self.states]
         kept += [buffer for buffer in self.plan.work if buffer not in self.plan.local]
         self._kept = dict.fromkeys(kept)
-        self._storage: dict[str, Any] = numba_runtime().routines() | _arrays(
-            kept
-        )  # arguments that stay the same
-        self._constants = [buffer for buffer in used if buffer.data is not None]
+        constants = {buffer.name: buffer.data for buffer in used if buffer.data is not None}
+        self.kept: dict[str, Any] = constants | numba_runtime().routines() | _arrays(kept)
+
+    def _segments(self) -> list[Any]:
+        """What becomes a part each: loops and nests, or a `Call`."""
+        return self.plan.segments
 
     def _write(self) -> None:
         """Write the source of each part between calls."""
-        self.parts: list[Part | Call] = []
-        originals: dict[str, str] = {}  # for each form the name of the first part that has it
-        segments = self.plan.segments
+        segments = self._segments()
         several = sum(not isinstance(segment, Call) for segment in segments) > 1
+        self.parts: list[Any] = []
         for number, segment in enumerate(segments, start=1):
-            if isinstance(segment, Call):
-                self.parts.append(segment)
-            else:
-                name = f"step_{number}" if several else "step"
-                part = write_part(name, segment, self.plan, self._kept, self.formulas, self._names)
-                original = originals.setdefault(part.form, name) if part.form else name
-                self.parts.append(part if original == name else part.like(original))
-        self.source = "\n\n".join(part.source for part in self.parts if isinstance(part, Part))
-        for x in self.parts:
-            if isinstance(x, Part):
-                self.compiled[x.name] = self.compiled.get(x.original) or numba_runtime().compile_source(
-                    x.source, x.functions, x.name
-                )
+            name = f"step_{number}" if several else "step"
+            self.parts.append(segment if isinstance(segment, Call) else self._part(name, segment))
+        self.source = "\n\n".join(part.source for part in self.parts if not isinstance(part, Call))
+
+    def _part(self, name: str, segment: Any) -> Any:
+        """Write the source of one part."""
+        part = write_part(name, segment, self.plan, self._kept, self.formulas, self._names)
+        alike = [x for x in self._own_parts() if x.form == part.form != ""]
+        if alike:
+            part = part.like(alike[0].name)
+        known = self.compiled.get(part.original)
+        self.compiled[name] = known or numba_runtime().compile_source(part.source, name)
+        return part
+
+    def _own_parts(self) -> list[Part]:
+        """The parts that are not like an earlier one."""
+        return [x for x in self.parts if isinstance(x, Part) and not x.original]
 
     def _compile(self) -> None:
         """Compile all parts."""
-        own = [x for x in self.parts if isinstance(x, Part) and not x.original]
-        tell_if_long([(part.source, self.compiled[part.name]) for part in own])
+        tell_if_long([(part.source, self.compiled[part.name]) for part in self._own_parts()])
         self.kernels += [self._kernel(x) if isinstance(x, Part) else None for x in self.parts]
 
     def _kernel(self, part: Part) -> Callable:
@@ -234,16 +229,15 @@ class Program:
 
     def source_of(self, part: Part) -> tuple:
         """A part, as `Task` takes it."""
-        return part.source, sorted(part.functions), part.name, "", self.types(part)
+        return part.source, part.name, "", self.types(part)
 
     @property
     def task(self) -> Task:
         """What compiles the parts in the background; it begins when it is asked for."""
         if self.begun is None:
-            parts = [part for part in self.parts if isinstance(part, Part) and not part.original]
-            self.begun = Task(
-                [(self.compiled[x.name], self.types(x)) for x in parts], [self.source_of(x) for x in parts]
-            )
+            parts = self._own_parts()
+            kernels = [(self.compiled[x.name], self.types(x)) for x in parts]
+            self.begun = Task(kernels, [self.source_of(x) for x in parts])
         return self.begun
 
     # A call
@@ -254,7 +248,6 @@ class Program:
         self.owned: list[tuple[Tensor, Any]] = [(tensor, None) for tensor, _ in self.states]
         own = {x.tensor for _, x in self.inputs if x.leaf is None and x.tensor not in found.grad_of}
         self.own_tensors = own | {tensor for tensor, _ in self.states}
-        self.kept = {buffer.name: buffer.data for buffer in self._constants} | self._storage
         self.counts: dict[tuple[Any, str], list[Any]] = {}
         for optimizer, updates in found.updates.items():
             for p, t in updates.items():
@@ -263,13 +256,13 @@ class Program:
         self.number_names = list(self.formulas.values())
         names = Host(self).names
         self._fits: Callable[[list[Any]], bool] = names["fits"]
-        self._numbers: Callable[[list[Any]], list[Any] | None] = names["numbers"]
+        self.numbers: Callable[[list[Any]], list[Any] | None] = names["numbers"]
         self.taken, self._call = names["taken"], names["call"]
-        self._collect, self._finish = names["collect"], names["finish"]
+        self.collect, self.finish = names["collect"], names["finish"]
 
     def fits(self, leaves: list[Any]) -> bool:
         """Whether it does for these arguments what the function would do now."""
-        return self._fits(leaves) and self._numbers(leaves) is not None
+        return self._fits(leaves) and self.numbers(leaves) is not None
 
     def refresh(self, leaves: list[Any]) -> None:
         """Compute all Tensors that come in."""
@@ -300,50 +293,17 @@ class Program:
 
     # Many steps at once, for `scan`
 
-    @functools.cached_property
-    def sizes_of_step(self) -> dict[str, int]:
-        """The sizes of all arrays that are others in each step, by their names."""
-        found = {buffer.name: buffer.size for buffer, x in self.given if x.leaf is not None}
-        return found | {buffer.name: buffer.size for buffer, _ in (*self.draws, *self.results)}
+    def of_step(self, array: Any, start: int, size: int) -> Any:
+        """Of an array of all steps, the numbers of one."""
+        return array[start:][:size]
 
-    def collected_for_steps(self, batches: list[Any], steps: int) -> tuple[dict[str, Any], list[Any], list]:
-        """All arrays of so many steps, the storage of their results, and the numbers in each step."""
-        return *self._collect(batches, steps), self._numbers_of_steps(steps)
-
-    def finish_steps(self, storage: list[Any], batches: list[Any], steps: int) -> Any:
-        """Put the gradients of the last step where they belong, and return all results, stacked."""
-        specs = [spec._replace(shape=(steps, *spec.shape)) for _, spec in self.results]
-        outcomes = [maker_of(spec)(x, None) for x, spec in zip(storage, specs, strict=True)]
-        first = len(outcomes) - self.grad_count
-        outcomes[first:] = [grad[steps - 1].detach() for grad in outcomes[first:]]
-        return self._finish(batches, outcomes, [])
-
-    def _numbers_of_steps(self, steps: int) -> list[list[Any]]:
-        """The numbers in each of so many steps; their counts of updates grow."""
-        names = [name for name, (kind, *_) in self.trace.numbers.items() if kind == "count"]
-        if not any(name in text for text in self.formulas for name in names):
-            return [self._numbers([]) or []] * steps
-        before = {optimizer: dict(optimizer._updates) for optimizer, _ in self.counts}
-        found: list[Any] = []
-        for _ in range(steps):
-            found.append(self._numbers([]))
-            self.set_counts(found[-1], 1)
-        for optimizer, updates in before.items():
-            optimizer._updates = updates
-        return found
-
-    def set_counts(self, first: list[Any], steps: int) -> None:
-        """Add so many steps to the counts of updates; `first` are the numbers of the first of them."""
-        counts = first[len(first) - len(self.counts) :]
-        for ((optimizer, _), params), new in zip(self.counts.items(), counts, strict=True):
-            if steps != 1:
-                before = optimizer._updates.get(params[0], 0)
-                new = before + (new - before) * steps
-            optimizer._updates.update(dict.fromkeys(params, new))
+    def on_device(self, arrays: dict[str, Any]) -> dict[str, Any]:
+        """The arrays, those of NumPy's on a GPU, too."""
+        return arrays
 
     def _stored(self, storage: Any) -> Any:
-        """What a kernel gets of a backend's storage."""
-        return storage.buffer
+        """What a kernel gets of a backend's storage: on a GPU all of it, as kernels of the device do."""
+        return storage if self.on_gpu else storage.buffer
 
     def _joined(self, arrays: list[Any]) -> Any:
         """The arrays of several steps as one."""
@@ -352,18 +312,19 @@ class Program:
     @functools.cached_property
     def _device(self) -> Any:
         """Where the program computes: the device of the Tensors that it uses."""
-        used = {buffer for step in self.nests for buffer in (*step.read, *step.written)}
-        specs = [x.cell for buffer, x in self.inputs if buffer in used] + [spec for _, spec in self.results]
-        return specs[0].device if specs else default_device()
+        found: list[Any] = [x.cell for _, x in self.given] + [tensor for tensor, _ in self.states]
+        found += [spec for _, spec in self.results]
+        return found[0].device if found else default_device()
 
-    def failed(self, part: Part, status: int, arrays: dict[str, np.ndarray]) -> None:
+    def failed(self, part: Any, status: int, arrays: dict[str, np.ndarray]) -> None:
         """Raise the error of a check."""
         check = part.checks[status - 1]
-        values = arrays[check.reads[0].buffer.name]
-        raise check.refusal(read_before(self.plan.lowered[check], values))  # type: ignore[misc]
+        check.look(arrays[check.reads[0].buffer.name])
 
     def _handle(self, stored: Any) -> Any:
         """The opposite of `_stored`: the backend's storage; nothing is copied."""
+        if self.on_gpu:
+            return stored
         handle = object.__new__(self._device.mod.Array)
         handle.buffer, handle.dtype, handle.size = stored, stored.dtype, stored.size
         return handle
@@ -394,7 +355,7 @@ class Program:
             mine = self.owned[i][1]
             if data is mine and getrefcount(data) == ALONE + 1:  # one more: the variable `mine`
                 continue
-            place = self._storage[buffer.name]
+            place = self.kept[buffer.name]
             array = tensor.realize_cached_data().compact()
             # Where somebody holds the value of before, it is theirs now; also if another program has taken
             # the Tensor over since then.
@@ -404,13 +365,6 @@ class Program:
                 place[:] = array._handle.buffer
             tensor._data = fresh = array_over(self._handle(place), array.shape, array.device)
             self.owned[i] = tensor, fresh
-
-
-def read_before(nest: Nest, values: np.ndarray) -> np.ndarray:
-    """What the first operand of a statement, as it was lowered, reads from the numbers of its buffer."""
-    x = nest.reads[0]
-    strides = [step * values.itemsize for step in x.strides]
-    return np.ndarray(nest.shape, values.dtype, values, x.offset * values.itemsize, strides)
 
 
 def _arrays(buffers: list[Buffer]) -> dict[str, np.ndarray]:

@@ -30,7 +30,7 @@ from ..backend_ndarray import blas
 from ..backend_ndarray.disk import folder
 from ..backend_ndarray.numba_kernels import THREADS, _bound, _Cache, _options
 from ..backend_ndarray.scalar_functions import SCALAR_FUNCTIONS
-from .codegen import function_name
+from .codegen import rows_in, typed
 from .emit import Emitter, Flat, emitted
 from .names import TYPES
 
@@ -68,14 +68,11 @@ def function(name: str, dtype: str) -> Any:
     Parameters
     ----------
     name : str
-        A row of the table, "plus" (a sum whose order is free), "local", "matmul" or "add_matmul".
+        A row of the table.
     dtype : str
         Of its numbers.
     """
-    if name == "local":
-        return partial(Emitter.local, dtype=dtype)
-    is_extreme = name in ("maximum", "minimum") and np.dtype(dtype).kind == "f"
-    if name in ("plus", "matmul", "add_matmul") or is_extreme:
+    if name in ("maximum", "minimum") and np.dtype(dtype).kind == "f":
         return partial(getattr(Emitter, name))
     row = SCALAR_FUNCTIONS[name]
     form = row.vector.get(dtype) or (_of_one if row.arity == 1 else _of_two)
@@ -113,13 +110,11 @@ def _named(function: Any, name: str) -> Any:
     return function
 
 
-def names_for(functions: Iterable[tuple[str, str]]) -> dict[str, Any]:
-    """The global names of generated source."""
-    found: dict[str, Any] = {"inf": math.inf, "nan": math.nan, "bool": bool, "part": partial(Emitter.part)}
-    found |= {name: getattr(np, name) for name in TYPES}
-    found |= {function_name(name, dtype): function(name, dtype) for name, dtype in functions}
-    return found
-
+#: The global names of generated source, but for rows of the table.
+_KNOWN: dict[str, Any] = {"inf": math.inf, "nan": math.nan, "bool": bool}
+_KNOWN |= {name: getattr(np, name) for name in TYPES}
+_KNOWN |= {name: partial(getattr(Emitter, name)) for name in ("part", "plus", "matmul", "add_matmul")}
+_KNOWN |= {typed("local", t): partial(Emitter.local, dtype=t) for t in (*TYPES, "bool")}
 
 #: The functions that were compiled or loaded last, by their keys and files. Each takes some megabytes. Most
 #: of that is given back when no program uses it, and it is not in here any more.
@@ -128,31 +123,24 @@ _MOST_LOADED = 50
 
 
 def compile_source(
-    source: str,
-    functions: Iterable[tuple[str, str]],
-    name: str = "step",
-    others: dict[str, Any] | None = None,
-    note: str = "",
+    source: str, name: str = "step", others: dict[str, Any] | None = None, note: str = ""
 ) -> Any:
     """The function `name` in `source`, compiled; from disk if the same source was compiled before.
 
     Parameters
     ----------
     source : str
-    functions : iterable of (str, str)
-        What it calls of what is here; see `function`.
     name : str
     others : dict of str to compiled function, optional
         Other functions that it calls, by their names in the source.
     note : str
         The sources of those.
     """
-    functions = sorted(functions)
-    key = hashlib.sha256(f"{source}{functions}{note}{_versions()}".encode()).hexdigest()[:16]
+    key = hashlib.sha256(f"{source}{note}{_versions()}".encode()).hexdigest()[:16]
     path = _file_with(source, key)
     if (key, path) in _loaded:
         return _loaded[key, path]
-    names = names_for(functions) | (others or {})
+    names = _KNOWN | {called: function(*row) for called, row in rows_in(source).items()} | (others or {})
     node: Any
     for node in ast.parse(source).body:
         made = emitted(node, names, str(path or "<needle>"))

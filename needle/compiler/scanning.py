@@ -18,6 +18,7 @@ from ..autograd import Tensor
 from .background import Task, tell_if_long
 from .codegen import Part
 from .compiled import Compiled, jit
+from .host import maker_of
 from .program import Program, numba_runtime
 from .structures import leaves_of, mapped
 from .trace import one_at_a_time
@@ -180,19 +181,59 @@ class _StepByStep:
 
     def __init__(self, program: Any):
         self.program = program
+        #: The sizes of all arrays that are others in each step, by their names.
+        self.sizes = {buffer.name: buffer.size for buffer, x in program.given if x.leaf is not None}
+        self.sizes |= {buffer.name: buffer.size for buffer, _ in (*program.draws, *program.results)}
 
     def run(self, batches: list[Any], count: int) -> Any:
         """Compute the step for each batch, without a question between two of them."""
         program = self.program
         with one_at_a_time, program.lock:
-            arrays, storage, numbers = program.collected_for_steps(batches, count)
-            self.compute(arrays, numbers)
-            program.set_counts(numbers[0], count)
-            return program.finish_steps(storage, batches, count)
+            arrays, storage = program.collect(batches, count)
+            numbers = self._numbers(count)
+            self.compute(program.on_device(arrays), numbers)
+            self.set_counts(numbers[0], count)
+            specs = [spec._replace(shape=(count, *spec.shape)) for _, spec in program.results]
+            outcomes = [maker_of(spec)(x, None) for x, spec in zip(storage, specs, strict=True)]
+            first = len(outcomes) - program.grad_count
+            outcomes[first:] = [grad[count - 1].detach() for grad in outcomes[first:]]  # the last step's
+            return program.finish(batches, outcomes, [])
+
+    def _numbers(self, steps: int) -> list[list[Any]]:
+        """The numbers in each of so many steps; their counts of updates grow."""
+        program = self.program
+        names = [name for name, (kind, *_) in program.trace.numbers.items() if kind == "count"]
+        if not any(name in text for text in program.formulas for name in names):
+            return [program.numbers([]) or []] * steps
+        before = {optimizer: dict(optimizer._updates) for optimizer, _ in program.counts}
+        found: list[Any] = []
+        for _ in range(steps):
+            found.append(program.numbers([]))
+            self.set_counts(found[-1], 1)
+        for optimizer, updates in before.items():
+            optimizer._updates = updates
+        return found
+
+    def set_counts(self, first: list[Any], steps: int) -> None:
+        """Add so many steps to the counts of updates; `first` are the numbers of the first of them."""
+        counts = self.program.counts
+        numbers = first[len(first) - len(counts) :]
+        for ((optimizer, _), params), new in zip(counts.items(), numbers, strict=True):
+            before = optimizer._updates.get(params[0], 0)
+            optimizer._updates.update(dict.fromkeys(params, before + (new - before) * steps))
 
     def compute(self, arrays: dict[str, Any], numbers: list[list[Any]]) -> None:
-        """Compute all steps, from the arrays of all and the numbers of each."""
-        self.program.compute_steps(arrays, numbers)
+        """Compute all steps, from all arrays and the numbers of each. If one fails, those before it count."""
+        program = self.program
+        for s, found in enumerate(numbers):
+            given = dict(zip(program.number_names, found, strict=False))
+            for name, size in self.sizes.items():
+                given[name] = program.of_step(arrays[name], size * s, size)
+            try:
+                program.compute(arrays | given)
+            except Exception:
+                self.set_counts(numbers[0], s)
+                raise
 
 
 class _Scan(_StepByStep):
@@ -202,9 +243,9 @@ class _Scan(_StepByStep):
 
     def __init__(self, program: Program):
         super().__init__(program)
-        self.part: Part = program.parts[0]  # type: ignore[assignment]
-        part, sizes = self.part, program.sizes_of_step
-        given = {name: f"part({name}, {size} * s, {size})" for name, size in sizes.items()}
+        self.part: Part = program.parts[0]
+        part = self.part
+        given = {name: f"part({name}, {size} * s, {size})" for name, size in self.sizes.items()}
         given |= {name: f"{name}[s]" for name in program.number_names}
         self.source = f"""def scan(steps, {", ".join(part.arguments)}):
     for s in range(steps):
@@ -217,7 +258,7 @@ class _Scan(_StepByStep):
         kinds = [f"{kind}*" if name in numbers else kind for name, kind in part.arguments.items()]
         runtime = numba_runtime()
         self._types = runtime.types_of(["int64", *kinds])
-        self._compiled = runtime.compile_source(self.source, [], "scan", program.compiled, note=part.source)
+        self._compiled = runtime.compile_source(self.source, "scan", program.compiled, note=part.source)
 
     @functools.cached_property
     def _kernel(self) -> Callable:
@@ -238,21 +279,21 @@ class _Scan(_StepByStep):
         same as single calls.
         """
         if self.begun is None:
-            loop: tuple = self.source, [], "scan", self.part.source, self._types
+            loop: tuple = self.source, "scan", self.part.source, self._types
             self.begun = Task(
                 [self._step, (self._compiled, self._types)], [self.program.source_of(self.part), loop]
             )
         return self.begun
 
     def compute(self, arrays: dict[str, Any], numbers: list[list[Any]]) -> None:
-        """Compute all steps in one call; if a check fails, the steps before it count."""
+        """Compute all steps in one call."""
         program, part = self.program, self.part
         for i, name in enumerate(program.number_names):
             arrays[name] = np.array([x[i] for x in numbers], part.arguments.get(name))
         status = self._kernel(len(numbers), *[arrays[name] for name in part.arguments])
         if status:
             done, failed = divmod(status, len(part.checks) + 1)
-            program.set_counts(numbers[0], done)
-            for name, size in program.sizes_of_step.items():
-                arrays[name] = arrays[name][size * done :][:size]
+            self.set_counts(numbers[0], done)
+            for name, size in self.sizes.items():
+                arrays[name] = program.of_step(arrays[name], size * done, size)
             program.failed(part, failed, arrays)

@@ -43,7 +43,7 @@ from typing import Any, ClassVar
 from .lower import Access, Buffer, Call, Nest, Shape, in_order
 from .simplify import cut
 
-__all__ = ["Loop", "LoopSchedule", "contract", "nests_in", "schedule", "with_fused_loops"]
+__all__ = ["Loop", "LoopSchedule", "contract", "nests_in", "with_fused_loops"]
 
 
 @dataclass(eq=False)
@@ -54,20 +54,18 @@ class Loop:
     is_parallel: bool = False  # on a GPU: whether threads can run its iterations, which are independent
     body: list[Any] = field(default_factory=list)
 
-    def nests(self) -> Iterator[Nest]:
-        """All nests in it, in order."""
-        yield from nests_in(self.body)
-
 
 def nests_in(parts: Iterable[Any]) -> Iterator[Nest]:
-    """All nests in parts of a schedule, in order."""
+    """All nests in parts or segments of a schedule, in order."""
     return (nest for nest, _ in paths(parts))
 
 
 def paths(parts: Iterable[Any], around: tuple[Any, ...] = ()) -> Iterator[tuple[Nest, tuple[Any, ...]]]:
-    """All nests in parts of a schedule, each with the loops around it, the outermost first."""
+    """All nests in parts or segments of a schedule, each with the loops around it, the outermost first."""
     for part in parts:
-        if isinstance(part, Loop):
+        if isinstance(part, list):
+            yield from paths(part, around)
+        elif isinstance(part, Loop):
             yield from paths(part.body, (*around, part))
         else:
             yield part, around
@@ -364,7 +362,7 @@ class LoopSchedule:
 
         Threads share its iterations.
         """
-        nests = list(part.nests()) if isinstance(part, Loop) else []
+        nests = list(nests_in([part])) if isinstance(part, Loop) else []
         if any(nest.is_check or not self.writes_own(nest, part) for nest in nests):
             return False
         return sum(math.prod(x.shape) * _COSTS.get(x.function, 1) for x in nests) >= _SHARED
@@ -382,15 +380,8 @@ _COSTS |= {"divide": 3, "sqrt": 4}
 _SHARED = 1 << 18
 
 
-def schedule(steps: list[Nest | Call], kind: type[LoopSchedule] = LoopSchedule) -> LoopSchedule:
-    """Fuse loops and contract storage; what differs on a GPU, the `kind` of the schedule says."""
-    plan = with_fused_loops(steps, kind)
-    contract(plan, steps)
-    return plan
-
-
-def with_fused_loops(steps: list[Nest | Call], kind: type[LoopSchedule] = LoopSchedule) -> LoopSchedule:
-    """Fuse loops; each buffer still has its whole size."""
+def with_fused_loops(steps: list[Nest | Call], kind: type[LoopSchedule]) -> LoopSchedule:
+    """Fuse loops; what differs on a GPU, the `kind` of the schedule says."""
     nests = [step for step in steps if isinstance(step, Nest)]
     plan = kind()
     plan.lowered = {nest: copy.copy(nest) for nest in nests}
@@ -423,15 +414,15 @@ def contract(plan: LoopSchedule, steps: list[Nest | Call]) -> None:
     outside: set[Buffer] = set()  # buffers that calls read or write, or that the error of a check shows
     for step in steps:
         if isinstance(step, Call):
-            outside.update(step.read, step.written)
+            outside.update(step.buffers)
             continue
         outside.update(step.read if step.is_check else ())
-        for x in step.accesses:
-            users[x.buffer][step] = None
+        for x in step.buffers:
+            users[x][step] = None
     paths_of: dict[Nest, tuple[Any, ...]] = {}  # for each nest its segment, and the loops around it
     for segment in plan.segments:
         if not isinstance(segment, Call):
-            paths_of |= dict(paths(segment if isinstance(segment, list) else [segment], (segment,)))
+            paths_of |= dict(paths([segment], (segment,)))
     room: dict[int, int] = defaultdict(lambda: _MOST_OF_FUNCTION)
     for buffer, nests in users.items():
         if not buffer.is_ours or buffer.data is not None or buffer.is_iota:

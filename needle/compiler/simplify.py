@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,7 @@ from .stand_ins import Number
 __all__ = ["PASSES", "cut", "simplify"]
 
 
-def simplify(steps: list[Nest | Call], wanted: set[Buffer], accumulates: bool = True) -> list[Nest | Call]:
+def simplify(steps: list[Nest | Call], wanted: set[Buffer], passes: Sequence[Callable]) -> list[Nest | Call]:
     """Leave out what nobody needs and what is computed twice; put numbers in the place of constants.
 
     Steps are changed in place; those that are left are returned.
@@ -44,10 +44,10 @@ def simplify(steps: list[Nest | Call], wanted: set[Buffer], accumulates: bool = 
     steps : list of Nest or Call
     wanted : set of Buffer
         The buffers that are read afterwards.
-    accumulates : bool
-        Whether matrix products can add to what is there.
+    passes : sequence of callable
+        What is done, in this order: `PASSES`, or all but the last where no product adds to what is there.
     """
-    for run in PASSES if accumulates else PASSES[:-1]:
+    for run in passes:
         steps = run(steps, wanted)
     return steps
 
@@ -206,7 +206,7 @@ def _accumulated(steps: list[Nest | Call], wanted: set[Buffer]) -> list[Nest | C
     return [step for step in steps if step not in gone] + last
 
 
-#: What `simplify` does, in this order. Each pass takes steps and the wanted buffers, and returns steps.
+#: What `simplify` can do. Each pass takes steps and the wanted buffers, and returns steps.
 PASSES = (_with_numbers, _without_repeats, _needed, _accumulated)
 
 

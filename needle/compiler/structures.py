@@ -67,9 +67,7 @@ def mapped(function: Callable[[Any, str], Any], value: Any, path: str = "") -> A
     """The same structure, with ``function(x, path of x)`` in the place of each x that it holds."""
     kind = type(value)
     if isinstance(value, dict):
-        found = copy.copy(value)  # also of another kind, such as a defaultdict
-        found.update({key: mapped(function, x, f"{path}_{key}") for key, x in value.items()})
-        return found
+        return with_items(value, {key: mapped(function, x, f"{path}_{key}") for key, x in value.items()})
     if kind is list or (isinstance(value, tuple) and (kind is tuple or hasattr(kind, "_fields"))):
         keys = getattr(kind, "_fields", range(len(value)))
         items = [mapped(function, x, f"{path}_{key}") for key, x in zip(keys, value, strict=True)]
@@ -81,11 +79,6 @@ def with_items(value: dict, items: dict) -> dict:
     """A copy of a dictionary, such as a defaultdict, with these items."""
     (alike := copy.copy(value)).update(items)
     return alike
-
-
-def filled(template: Any, leaves: list[Any], other: Callable[[Any], Any]) -> Any:
-    """A template with the leaves in their places, and ``other(x)`` for all else that is in it."""
-    return mapped(lambda x, _: leaves[x] if type(x) is Leaf else other(x), template)
 
 
 def leaves_of(value: Any) -> list[Any]:

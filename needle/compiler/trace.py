@@ -20,14 +20,12 @@ A call with 10 rows leaves this trace. x is an argument of the function; it find
 The trace of a training step also notes which Tensors it writes, such as W and b, and which numbers may change
 from call to call, such as the learning rate.
 
-The contract: *A compiled function is traced once for each structure, shape, dtype and device of its
-arguments. What needle's own objects hold (Tensors, modules, optimisers, schedules) is read anew in each call,
-wherever the function finds them. All else that Python reads is what it was when the function was traced.*
-How does the trace learn what the function uses? needle's objects report it: a Tensor when an operator takes
-it, a module when one of its attributes is read (each call of a module reads some), and an optimiser when its
-options are read. The function's own names are looked up only to name Tensors in the source, and to find
-generators of random numbers. These are noticed also among its arguments and in modules and optimisers. A
-generator anywhere else is not: what it draws is frozen.
+By the contract of `jit`, what needle's own objects hold is read anew in each call, and all else is what it
+was when the function was traced. How does the trace learn what the function uses? needle's objects report it:
+a Tensor when an operator takes it, a module when one of its attributes is read (each call of a module reads
+some), and an optimiser when its options are read. The function's own names are looked up only to name
+Tensors in the source, and to find generators of random numbers. These are noticed also among its arguments
+and in modules and optimisers. A generator anywhere else is not: what it draws is frozen.
 """
 
 from __future__ import annotations
@@ -41,7 +39,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 from keyword import iskeyword
-from operator import attrgetter
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, NoReturn
@@ -55,7 +52,7 @@ from ..modes import line_of_user, mode, tracing
 from ..nn.module import Module, _joined, _parts
 from ..optim.optimizer import Optimizer
 from .stand_ins import CannotTrace, HostArray, Number, Option
-from .structures import Fixed, Leaf, filled, is_plain, leaves_of, mapped
+from .structures import Fixed, Leaf, is_plain, leaves_of, mapped
 
 __all__ = ["CannotTrace", "Input", "NewState", "Trace", "trace"]
 
@@ -162,11 +159,11 @@ class Trace:
         #: Tensors whose `grad` of before the call is read, and whether they have one; and whose it is.
         self.asked_grads: dict[Any, bool] = {}
         self.grad_of: dict[Any, list[Any]] = {}
-        #: Modules that are used and optimisers that step, with their attributes; and which are asked for.
-        self.holders: dict[Any, dict[str, Any]] = {}
-        self.asked: dict[Any, dict[str, None]] = {}
-        #: For the id of a dictionary and a key: the option of an optimiser there, and its value.
-        self.options: dict[tuple[int, str], tuple[Optimizer, dict, str, Any]] = {}
+        #: Modules that are used and optimisers that step; and which of their attributes are asked for, with
+        #: what these are, or `ABSENT`.
+        self.asked: dict[Any, dict[str, Any]] = {}
+        #: For the id of a dictionary and a key: these, and what stands for the option of an optimiser there.
+        self.options: dict[tuple[int, str], tuple[dict, str, Any]] = {}
         #: How often parameters were updated: a Number, or a formula of it.
         self.updates: dict[Optimizer, dict[Any, Any]] = {}
         #: For the names in formulas, where the numbers come from: ("leaf", i), ("option", dictionary, key),
@@ -196,7 +193,7 @@ class Trace:
         _, grad, scope, _ = mode.get()
         try:
             given = [self._leaf(i, x, names[i], i in shared) for i, x in enumerate(leaves)]
-            args, kwargs = filled(arguments, given, attrgetter("value"))
+            args, kwargs = mapped(lambda x, _: given[x] if type(x) is Leaf else x.value, arguments)
             token = mode.set((self, grad, scope, False))
             originals = {name: getattr(Module, name) for name in _HOOKS}
             try:
@@ -379,9 +376,10 @@ class Trace:
     def asks(self, module: Module, name: str, attributes: dict[str, Any]) -> None:
         """A module is asked for one of its attributes."""
         if self._holds(module, attributes):
+            *_, before = self._contents[id(attributes)]
             for asked in [name, *attributes] if name == "__dict__" else [name]:
                 if asked not in self.asked[module]:
-                    self.asked[module][asked] = None
+                    self.asked[module][asked] = before.get(asked, ABSENT)
                     self._keep(module, asked, attributes.get(asked))
 
     def sets(self, module: Module, attributes: dict[str, Any]) -> None:
@@ -393,13 +391,13 @@ class Trace:
 
     def _holds(self, module: Module, attributes: dict[str, Any]) -> bool:
         """Whether a module was there before the run. If so, it takes part from now on."""
-        if module not in self.holders and module not in self._new_modules:
+        if module not in self.asked and module not in self._new_modules:
             attributes.setdefault("training", type(module).training)
-            self.holders[module], self.asked[module] = dict(attributes), {}
+            self.asked[module] = {}
             self._contents[id(attributes)] = module, "", attributes, _items(attributes)
             for path, part in _parts(attributes.items()):
                 self.names.setdefault(part, _joined(self.names.get(module, ""), path))
-        return module in self.holders
+        return module in self.asked
 
     def watch(self, x: Any) -> None:
         """Remember where a generator of random numbers stands, if it is one."""
@@ -420,13 +418,11 @@ class Trace:
         value = holder[key]
         value = value.item() if isinstance(value, np.generic) else value
         self._note(optimizer)
-        self.options[id(holder), key] = optimizer, holder, key, value
-        if type(value) not in (int, float) or value == 0:
-            return value
-        for name, source in self.numbers.items():
-            if source[0] == "option" and source[1] is holder and source[2] == key:
-                return Option(name, value)
-        return self._number(Option, key, value, ("option", holder, key))
+        if (id(holder), key) not in self.options:
+            if type(value) in (int, float) and value != 0:
+                value = self._number(Option, key, value, ("option", holder, key))
+            self.options[id(holder), key] = holder, key, value
+        return self.options[id(holder), key][-1]
 
     def refuse_option(self, optimizer: Optimizer, name: str) -> NoReturn:
         """The function sets an option."""
@@ -445,10 +441,9 @@ class Trace:
             return
         attributes = vars(optimizer)
         self._contents[id(attributes)] = optimizer, "", attributes, _items(attributes)
-        self.holders[optimizer] = {name: x for name, x in attributes.items() if name not in _OWN}
-        for name, x in self.holders[optimizer].items():
+        self.asked[optimizer] = {name: x for name, x in attributes.items() if name not in _OWN}
+        for name, x in self.asked[optimizer].items():
             self._keep(optimizer, name, x)
-        self.asked[optimizer] = dict.fromkeys(self.holders[optimizer])
         counts = {p: optimizer._updates.get(p, 0) for group in optimizer.groups for p in group["params"]}
         self.updates[optimizer] = {}
         for count in dict.fromkeys(counts.values()):
@@ -478,6 +473,9 @@ class Trace:
                 if old is not new and not (is_plain(new) and Fixed(old) == new):
                     yield holder, _joined(path, str(key)), partial(_refill, x, before)
 
+
+#: In the place of an attribute that only the class of a module may have.
+ABSENT = object()
 
 #: What each optimiser holds, which a program compares, computes or updates in other ways.
 _OWN = ("params", "groups", "state", "_updates", "_options")

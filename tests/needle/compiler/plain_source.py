@@ -13,7 +13,7 @@ import numpy as np
 
 from needle.backend_ndarray.scalar_functions import SCALAR_FUNCTIONS
 from needle.compiler import runtime
-from needle.compiler.codegen import Part, function_name
+from needle.compiler.codegen import Part, rows_in, typed
 from needle.compiler.lower import Call
 from needle.compiler.names import TYPES
 from needle.compiler.program import Program
@@ -21,7 +21,7 @@ from needle.compiler.program import Program
 
 def make_plain(program: Program) -> None:
     """Let a program run its source as plain Python from now on."""
-    known = set(program._storage) if any(isinstance(x, Call) for x in program.parts) else set()
+    known = set(program.kept) if any(isinstance(x, Call) for x in program.parts) else set()
     unwritten = {buffer.name for buffer in program.plan.work if buffer in program._kept}
     unwritten |= {buffer.name for buffer, _ in program.results}
     program.kernels.clear()
@@ -31,7 +31,7 @@ def make_plain(program: Program) -> None:
             continue
         name = part.original or part.name
         written = next(x for x in program.parts if isinstance(x, Part) and x.name == name)
-        kernel = plain_source(written.source, part.functions, written.name, unwritten - known | set(part.own))
+        kernel = plain_source(written.source, written.name, unwritten - known | set(part.own))
         if part.length is not None:
             kernel = runtime.shared(kernel, part.length, part.own, threads=1)
         program.kernels.append(_typed(kernel, part))
@@ -106,21 +106,17 @@ class CheckedArray:
         return seen(self.values)
 
 
-def plain_source(
-    source: str, functions: Iterable[tuple[str, str]], name: str, unwritten: Iterable[str] = ()
-) -> Callable:
+def plain_source(source: str, name: str, unwritten: Iterable[str] = ()) -> Callable:
     """The function `name` in `source` as plain Python, for arrays of NumPy's: the debug mode.
 
     Parameters
     ----------
     source : str
-    functions : iterable of (str, str)
-        What it calls; see `function`.
     name : str
     unwritten : iterable of str
         The arguments that hold nothing yet when it is called.
     """
-    names = plain_names(functions)
+    names = plain_names(source)
     exec(compile(source, "<needle>", "exec"), names)
     plain = names[name]
     arguments = plain.__code__.co_varnames[: plain.__code__.co_argcount]
@@ -138,7 +134,7 @@ def plain_source(
     return run
 
 
-def plain_names(functions: Iterable[tuple[str, str]]) -> dict[str, Any]:
+def plain_names(source: str) -> dict[str, Any]:
     """The global names of generated source that runs as plain Python."""
     found: dict[str, Any] = {"__name__": "needle_plain", "inf": math.inf, "nan": math.nan}
     found |= {
@@ -148,12 +144,8 @@ def plain_names(functions: Iterable[tuple[str, str]]) -> dict[str, Any]:
         "plus": _plus,
     }
     found |= {name: _plain_cast(name) for name in TYPES}
-    found |= {
-        function_name(row, dtype): _plain_row(row, dtype)
-        for row, dtype in functions
-        if row in SCALAR_FUNCTIONS
-    }
-    found |= {function_name(row, dtype): _plain_local(dtype) for row, dtype in functions if row == "local"}
+    found |= {name: _plain_row(*row) for name, row in rows_in(source).items()}
+    found |= {typed("local", t): _plain_local(t) for t in (*TYPES, "bool")}
     return found
 
 

@@ -16,13 +16,13 @@ from .plain_source import plain_source
 names = map("f{}".format, itertools.count())
 
 
-def both(body, functions=(), **arguments):
+def both(body, **arguments):
     """Run the body of a function by Python and as machine code; what both return and leave in the arrays."""
     kinds = [Flat(x.dtype) if isinstance(x, np.ndarray) else numba.typeof(x) for x in arguments.values()]
     name, results = next(names), []
     source = f"def {name}({', '.join(arguments)}):\n" + "".join(f"    {x}\n" for x in body.splitlines())
-    compiled = runtime.entry_point(runtime.compile_source(source, functions, name), tuple(kinds))
-    for function in (plain_source(source, functions, name), compiled):
+    compiled = runtime.entry_point(runtime.compile_source(source, name), tuple(kinds))
+    for function in (plain_source(source, name), compiled):
         given = [x.copy() if isinstance(x, np.ndarray) else x for x in arguments.values()]
         results.append([int(function(*given) or 0), *[x for x in given if isinstance(x, np.ndarray)]])
     for right, found in zip(*results, strict=True):
@@ -102,7 +102,7 @@ for i in range(2):
     behind[i] = own[1 - i]
 return 0
 """
-    assert both(body, [("local", "float64")], x=np.arange(1.0, 5.0))[1] == [1, 2, 8, 3]
+    assert both(body, x=np.arange(1.0, 5.0))[1] == [1, 2, 8, 3]
 
 
 @pytest.mark.parametrize("name", ["maximum", "minimum", "exp", "relu"])
@@ -110,7 +110,7 @@ def test_functions_of_the_table(name):
     given = "x[0], x[i]" if name in ("maximum", "minimum") else "x[i]"
     body = f"for i in range(4):\n    y[i] = {name}({given})\nreturn 0"
     x = numbers("float32", 0, -1, 1, np.inf)
-    both(body, [(name, "float32")], x=x, y=np.zeros_like(x))
+    both(body, x=x, y=np.zeros_like(x))
 
 
 def test_a_function_that_is_called_several_times():
@@ -124,7 +124,7 @@ def whole(x):
     return 0
 """
     x = numbers("float32", 1, 2, 0, 0, 0, 0)
-    kernel = runtime.entry_point(runtime.compile_source(source, [], "whole"), (Flat("float32"),))
+    kernel = runtime.entry_point(runtime.compile_source(source, "whole"), (Flat("float32"),))
     assert kernel(x) == 0
     assert x.tolist() == [1, 2, 2, 4, 4, 8]
 
