@@ -24,8 +24,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 from matplotlib.axes import Axes
-from numba import cuda, float32, types
-from numba.core.errors import NumbaError
+from numba import cuda, float32
 
 from needle.backend_ndarray import device
 from viz.plots.kernel_recording import KernelTrace, Race, ThreadAccess, trace_kernel
@@ -48,6 +47,7 @@ from .checking import (
     values,
 )
 from .recording import what_numba_says
+from .without_numba import MISSING
 
 lecture = Lecture(__file__)
 check, ready, predict = lecture.check, lecture.ready, lecture.predict
@@ -409,6 +409,11 @@ def not_on_a_gpu(kernel: Any) -> Iterator[str]:
 
 def not_compiled(kernel: Callable, dimensions: Iterable[int]) -> Fault | None:
     """Why Numba cannot compile a kernel for a GPU; None if it can, or if there is nothing here to find out."""
+    if MISSING:
+        return None
+    from numba import types
+    from numba.core.errors import NumbaError
+
     signature = types.void(*[types.Array(float32, axes, "C") for axes in dimensions])
     try:
         with warnings.catch_warnings():

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 from matplotlib.axes import Axes
-from numba import cloudpickle
 
 import viz
 from needle import nn
@@ -325,7 +324,9 @@ class Ran(NamedTuple):
 
 def copies_of(answer: Callable) -> Callable[[], Callable]:
     """What makes copies of a function, each with its own copy of all that it uses, as on another machine."""
-    with suppress(Exception):  # not all can be copied
+    with suppress(Exception):  # not all can be copied, and not without Numba
+        from numba import cloudpickle
+
         cloudpickle.loads(packed := cloudpickle.dumps(answer))
         return partial(cloudpickle.loads, packed)
     return lambda: answer

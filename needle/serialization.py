@@ -3,12 +3,17 @@
 Files are in the format of `safetensors <https://huggingface.co/docs/safetensors>`_: reading one runs nothing,
 whoever wrote it. Tensors and arrays lie in it by name, so that other programs can read them. How they were
 nested, and the numbers and words between them, is JSON text in the file's metadata.
+
+The format: the length of the header in eight bytes, the header, which is JSON and says of each array its type,
+its shape, and where its numbers begin and end, and then the numbers themselves, with no gap between them.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +26,9 @@ __all__ = ["as_bytes", "load", "save"]
 
 STRUCTURE = "needle.structure"  # the entry of the metadata that holds the JSON text
 # The format's names of the types that NumPy and Tensors can hold.
-READABLE = {"BOOL", "F16", "F32", "F64", "I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64"}
+TYPES = {"BOOL": "?", "F16": "<f2", "F32": "<f4", "F64": "<f8", "I8": "i1", "I16": "<i2", "I32": "<i4", "I64": "<i8"}
+TYPES |= {"U8": "u1", "U16": "<u2", "U32": "<u4", "U64": "<u8"}
+LONGEST = 100_000_000  # bytes of a header
 
 
 def save(path: str | os.PathLike, state: Any) -> None:
@@ -48,14 +55,22 @@ def save(path: str | os.PathLike, state: Any) -> None:
 
 def as_bytes(state: Any) -> bytes:
     """What `save` writes into its file, with the same errors."""
-    from safetensors.numpy import save as to_bytes
-
     arrays: dict[str, np.ndarray] = {}
     try:
         structure = _take_apart(state, (), arrays)
     except RecursionError:
         raise ValueError("save: the state contains itself, or is nested too deeply") from None
-    return to_bytes(arrays, metadata={STRUCTURE: json.dumps(structure)})
+    names = {np.dtype(dtype): name for name, dtype in TYPES.items()}
+    header: dict[str, Any] = {"__metadata__": {STRUCTURE: json.dumps(structure)}}
+    pieces, end = [], 0
+    for name in sorted(arrays, key=lambda name: (-arrays[name].itemsize, name)):  # so each lies well in memory
+        dtype = arrays[name].dtype.newbyteorder("<")
+        pieces.append(arrays[name].astype(dtype).tobytes())
+        start, end = end, end + len(pieces[-1])
+        header[name] = {"dtype": names[dtype], "shape": arrays[name].shape, "data_offsets": [start, end]}
+    text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return b"".join([struct.pack("<Q", len(text)), text, *pieces])
 
 
 def load(path: str | os.PathLike, device: Any = None) -> Any:
@@ -80,27 +95,18 @@ def load(path: str | os.PathLike, device: Any = None) -> Any:
     ValueError
         If the file is cut off, damaged, in another format, or holds numbers that do not fit a Tensor.
     """
-    from safetensors import SafetensorError, safe_open
-
     check_device(device)
     with open(path, "rb") as file:
         start = file.read(2)
-    arrays = {}
-    try:
-        with safe_open(path, framework="np") as opened:
-            for name in opened.keys():  # noqa: SIM118  (it is no dict)
-                dtype = opened.get_slice(name).get_dtype()
-                if dtype not in READABLE:
-                    raise ValueError(
-                        f"load: {path}: {name!r} holds {dtype}, which needle lacks; save it as F32"
-                    )
-                arrays[name] = opened.get_tensor(name)
-            text = (opened.metadata() or {}).get(STRUCTURE)
-    except SafetensorError as error:
-        wrong = "is not a safetensors file, or is cut off or damaged"
-        if start == b"PK" or start[:1] == b"\x80":
-            wrong = "looks like a pickle, which needle never reads; let its writer save safetensors"
-        raise ValueError(f"load: {path} {wrong} ({error})") from None
+        try:
+            arrays, text = _read(file)
+        except _Unknown as error:
+            raise ValueError(f"load: {path}: {error}, which needle lacks; save it as F32") from None
+        except (AttributeError, KeyError, TypeError, ValueError, RecursionError, struct.error):
+            wrong = "is not a safetensors file, or is cut off or damaged"
+            if start == b"PK" or start[:1] == b"\x80":
+                wrong = "looks like a pickle, which needle never reads; let its writer save safetensors"
+            raise ValueError(f"load: {path} {wrong}") from None
     foreign = {"dict": {name: {"tensor": name, "requires_grad": False} for name in arrays}}
     try:
         return _put_together(foreign if text is None else json.loads(text), arrays, device)
@@ -108,6 +114,50 @@ def load(path: str | os.PathLike, device: Any = None) -> Any:
         raise ValueError(f"load: {path}: {error}") from None
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
         raise ValueError(f"load: {path} was changed after it was saved: its parts do not fit") from None
+
+
+class _Unknown(Exception):
+    """An array is of a type that NumPy lacks."""
+
+
+def _read(file: Any) -> tuple[dict[str, np.ndarray], str | None]:
+    """The arrays of a file by name, and the text on how they were nested. Nothing in the file is believed.
+
+    Any of the usual exceptions says that it is not in this format.
+    """
+    whole = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    (length,) = struct.unpack("<Q", file.read(8))
+    if length > min(LONGEST, whole - 8):
+        raise ValueError
+    header = json.loads(file.read(length).decode())
+    metadata = header.pop("__metadata__", None) or {}
+    if not all(isinstance(words, str) for words in metadata.values()):
+        raise TypeError
+    arrays: dict[str, np.ndarray] = {}
+    place = 0
+    for name, about in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
+        start, end = about["data_offsets"]
+        shape = about["shape"]
+        if start != place or not start <= end <= whole - 8 - length:
+            raise ValueError
+        if not all(type(size) is int and size >= 0 for size in (start, end, *shape)):
+            raise TypeError
+        if about["dtype"] not in TYPES:
+            raise _Unknown(f"{name!r} holds {about['dtype']}")
+        dtype = np.dtype(TYPES[about["dtype"]])
+        if math.prod(shape) * dtype.itemsize != end - start:
+            raise ValueError
+        numbers = bytearray(end - start)
+        file.readinto(numbers)
+        array = np.frombuffer(numbers, dtype).reshape(shape)
+        if dtype == bool and (array.view("uint8") > 1).any():
+            raise ValueError
+        arrays[name] = array.astype(dtype.newbyteorder("="), copy=False)
+        place = end
+    if place != whole - 8 - length:
+        raise ValueError
+    return arrays, metadata.get(STRUCTURE)
 
 
 # In the JSON text lists, numbers and words stand for themselves. Everything else is a dict with an entry that

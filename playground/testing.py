@@ -13,13 +13,13 @@ import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from tempfile import TemporaryFile
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-__all__ = ["chromium", "find_chromium", "find_nginx", "free_port", "serve", "serving"]
+__all__ = ["chromium", "find_chromium", "find_nginx", "free_port", "serve", "serve_files", "serving"]
 
 APP = Path(__file__).parents[1] / "app.py"
 
@@ -57,6 +57,28 @@ def serve(*options: str, log: Path | None = None) -> Iterator[tuple[str, int]]:
     address = f"http://127.0.0.1:{port}"
     with serving(command, f"{address}/_stcore/health", cwd=APP.parent, log=log) as pid:
         yield address, pid
+
+
+@contextmanager
+def serve_files(folder: Path, path: str = "") -> Iterator[str]:
+    """Serve a folder of files under a path, such as ``/teaching/needle``, while the context lasts.
+
+    Yields
+    ------
+    str
+        The folder's address.
+    """
+    with TemporaryDirectory() as root:
+        place = Path(root + path)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if path:
+            place.symlink_to(folder.resolve())
+        port = free_port()
+        command = [sys.executable, "-m", "http.server", str(port), "--bind=127.0.0.1"]
+        command.append(f"--directory={root if path else folder}")
+        address = f"http://127.0.0.1:{port}{path}"
+        with serving(command, f"{address}/", cwd=folder):
+            yield address
 
 
 def free_port() -> int:

@@ -20,6 +20,7 @@ from make_book import faults
 from site_explorer import add_drawings, add_explorer
 from site_front import build_front, keep_for_later
 from site_lab import build_lab
+from site_playground import add_playground
 from site_python import add_python
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -52,6 +53,7 @@ def main() -> None:
         "--pyodide", default=given, help="where Pyodide's packages are: an address, or a folder to copy from"
     )
     parser.add_argument("--run", nargs="*", default=[], metavar="NUMBER", help="in the book, run only these")
+    parser.add_argument("--pages", action="store_true", help="leave out the book and the lectures' notebooks")
     options = parser.parse_args()
     site: Path = options.output
     shutil.rmtree(site, ignore_errors=True)
@@ -61,14 +63,16 @@ def main() -> None:
     graphviz = add_drawings(site)
     (site / "python").mkdir()
     shutil.copy(BROWSER / "python.js", site / "python")
+    add_playground(site)
     add_explorer(site)
-    build_lab(site, graphviz, wheels)
-    build_book(site, options.run)
+    if not options.pages:
+        build_lab(site, graphviz, wheels)
+        build_book(site, options.run)
     build_front(site)
     if options.pyodide.startswith(("http://", "https://")):
         allow(site, options.pyodide)
     broken = list(faults(site, left_out=("lab", "pyodide")))
-    if broken:
+    if broken and not options.pages:
         sys.exit("\n".join([*broken, "The site has broken links."]))
     keep_for_later(site)
     print(site / "index.html")

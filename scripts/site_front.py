@@ -61,5 +61,5 @@ def keep_for_later(site: Path) -> None:
     worker = (
         (BROWSER / "service-worker.js").read_text("utf-8").replace('"BUILD"', f'"{names.hexdigest()[:12]}"')
     )
-    for folder in (site, site / "lab"):
+    for folder in filter(Path.is_dir, (site, site / "lab")):
         (folder / "service-worker.js").write_text(worker, "utf-8")

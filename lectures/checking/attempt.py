@@ -9,6 +9,7 @@ import re
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
@@ -192,13 +193,14 @@ class StillRunning(BaseException):
 
 @contextmanager
 def time_limit(seconds: float, answer: Any = None) -> Iterator[None]:
-    """Within this block, raise `StillRunning` after so many seconds. Windows and threads know no limit.
+    """Within this block, raise `StillRunning` after so many seconds.
 
     An answer that swallows it, as a bare ``except:`` does, gets it again and again: at last between two rounds of
     its loop, where no ``try`` is.
     """
     if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
-        yield
+        with clock_watched(seconds, answer):
+            yield
         return
     of_answer = set(codes_of(answer))
     rings = 0
@@ -224,6 +226,54 @@ def time_limit(seconds: float, answer: Any = None) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+TOOL = 4  # of those that may listen to `sys.monitoring`: none that is known takes this number
+
+
+@contextmanager
+def clock_watched(seconds: float, answer: Any) -> Iterator[None]:
+    """A time limit where no signal comes: in a browser, on Windows, in threads.
+
+    The answer's own code looks at the clock in each round of a loop, and when it is called. Python 3.11 forgets that
+    it should look once it has raised, so there an answer that swallows this runs on.
+    """
+    codes = within_reach(answer)[0].union(codes_of(answer))
+    end = time.monotonic() + seconds
+
+    def look(*_: Any) -> None:
+        if time.monotonic() > end:
+            raise StillRunning(f"no answer after {seconds:g} seconds")
+
+    def trace(frame: FrameType, *_: Any) -> Any:
+        if frame.f_code in codes:
+            look()
+            return trace
+
+    if sys.version_info < (3, 12):
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            yield
+        finally:
+            sys.settrace(before)
+        return
+    monitoring = sys.monitoring
+    free = monitoring.get_tool(TOOL) is None  # otherwise an answer runs that another one waits for
+    kinds = (monitoring.events.JUMP, monitoring.events.PY_START)
+    if free:
+        monitoring.use_tool_id(TOOL, "a time limit")
+        for kind in kinds:
+            monitoring.register_callback(TOOL, kind, look)
+        for code in codes:
+            monitoring.set_local_events(TOOL, code, sum(kinds))
+    try:
+        yield
+    finally:
+        if free:
+            for code in codes:
+                monitoring.set_local_events(TOOL, code, 0)
+            monitoring.free_tool_id(TOOL)
 
 
 LIBRARIES = {

@@ -40,6 +40,7 @@ from typing import Any
 
 from hypothesis.strategies import SearchStrategy
 
+from ..without_numba import MISSING, edit_cells
 from .attempt import Attempt, StillRunning, WrongAnswer, codes_of, outcome, plain_name
 from .comparison import Compare, values
 from .contracts import STANDARD, Contract
@@ -304,6 +305,9 @@ class Lecture:
         beside = Path(file).with_suffix(".toml") if file else None
         written = tomllib.loads(beside.read_text(encoding="utf-8")) if beside and beside.exists() else {}
         self.slips: dict[str, list[list[str]]] = written.pop("slips", {})
+        edits = written.pop("without_numba", {})
+        if MISSING:
+            edit_cells(edits.values())
         self.questions = {name: question(name, entries) for name, entries in written.items()}
 
     def exercise(

@@ -1,6 +1,6 @@
 """Convolutional networks: a small one learns to read digits, and ResNet9 learns CIFAR-10's photographs.
 
-``python -m needle.apps.cnn`` trains on scikit-learn's digits, with ``--data mnist`` on MNIST, with
+``python -m needle.apps.cnn`` trains on the 8 × 8 digits, with ``--data mnist`` on MNIST, with
 ``--data cifar10`` a ResNet9 on CIFAR-10.
 """
 

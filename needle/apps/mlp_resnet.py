@@ -1,6 +1,6 @@
 """A residual network of fully connected layers learns to read handwritten digits.
 
-``python -m needle.apps.mlp_resnet --epochs 10`` trains it on scikit-learn's digits, with ``--data mnist`` on
+``python -m needle.apps.mlp_resnet --epochs 10`` trains it on the 8 × 8 digits, with ``--data mnist`` on
 MNIST.
 """
 

@@ -1,6 +1,6 @@
 """The course's small applications: a two-layer network made of Tensors alone, and loops that train networks.
 
-``python -m needle.apps.simple_ml`` trains the two-layer network on scikit-learn's digits, with
+``python -m needle.apps.simple_ml`` trains the two-layer network on the 8 × 8 digits, with
 ``--data mnist`` on MNIST. The loops train and evaluate networks on images and on text.
 """
 

@@ -222,7 +222,7 @@ class CudaDevice(BackendDevice):
 def _why_no_kernel_runs() -> str:
     """One sentence that says why no kernel runs on a GPU; empty if a first one did."""
     simulated = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") != "0"
-    if find_spec("numba") is None:
+    if find_spec("llvmlite") is None:
         return "There is no Numba here, which compiles for a GPU."
     if not simulated and not _has_driver():
         return _NO_DRIVER
@@ -288,8 +288,8 @@ _CAUSES = (
 
 _NUMPY_KERNELS = f"{__package__}.ndarray_backend_numpy"
 _CPU_NUMPY = BackendDevice("cpu_numpy", _NUMPY_KERNELS)
-#: Without Numba, which no browser has, NumPy computes.
-_CPU = BackendDevice("cpu", f"{__package__}.ndarray_backend_numba_cpu") if find_spec("numba") else _CPU_NUMPY
+#: Without Numba, which no browser has, NumPy computes. (llvmlite is what Numba compiles with: no stand-in has it.)
+_CPU = BackendDevice("cpu", f"{__package__}.ndarray_backend_numba_cpu") if find_spec("llvmlite") else _CPU_NUMPY
 _CUDA = CudaDevice()
 
 

@@ -1,4 +1,4 @@
-"""A small network that learns to read the handwritten digits of scikit-learn.
+"""A small network that learns to read handwritten digits.
 
 It knows nothing of the app, so it works in a notebook too::
 

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import io
+from typing import TYPE_CHECKING
 
 import numpy as np
-from PIL import Image, ImageColor, ImageDraw
 
 from needle.data import toy
 
 from ..colours import BLUE, ORANGE
 from ..training.trainer import Trainer
 
+if TYPE_CHECKING:
+    from PIL import Image
+
 __all__ = ["as_gif"]
 
 _SIDE = 320  # pixels
 _MILLISECONDS = 90  # of a frame; the last one stays longer
 _STAYS = 2000
-_NEGATIVE, _POSITIVE = (np.array(ImageColor.getrgb(colour)) for colour in (ORANGE, BLUE))
+_NEGATIVE, _POSITIVE = (np.array([*bytes.fromhex(colour[1:])]) for colour in (ORANGE, BLUE))
 _STRENGTH = 0.62
 
 
@@ -45,6 +48,8 @@ def as_gif(trainer: Trainer) -> bytes:
 
 
 def _frame(trainer: Trainer, shades: np.ndarray, epoch: int) -> Image.Image:
+    from PIL import Image, ImageDraw
+
     strength = _STRENGTH * np.abs(np.clip(np.nan_to_num(shades), -1, 1))[..., None]
     colours = np.where(shades[..., None] < 0, _NEGATIVE, _POSITIVE) * strength + 255 * (1 - strength)
     image = Image.fromarray(colours.astype(np.uint8)).resize((_SIDE, _SIDE), Image.Resampling.BILINEAR)

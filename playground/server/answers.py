@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -51,11 +52,14 @@ def answer(what: str, number: int | str, trainer: Trainer, viewer: Viewer) -> No
             header = {"error": str(error)}
         except Exception:
             _log.exception("The answer %r failed.", what)
-            header = {"error": "Something went wrong on the server, so this can't be shown. Try again."}
+            header = {"error": "Something went wrong, so this can't be shown. Try again."}
         arrays = header.pop("arrays", None)
         viewer.send(pack({"kind": "answer", "id": number, **header}, arrays))
 
-    _worker.submit(work)
+    if sys.platform == "emscripten":  # a browser starts no threads: the training waits for it
+        work()
+    else:
+        _worker.submit(work)
 
 
 def refuse(number: int | str, viewer: Viewer, why: str) -> None:

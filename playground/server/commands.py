@@ -15,7 +15,7 @@ from .answers import ANSWERS, answer, refuse
 if TYPE_CHECKING:
     from .runs import Run, Viewer
 
-__all__ = ["do"]
+__all__ = ["do", "opening"]
 
 
 #: Answers that a page waits for at the same time.
@@ -31,6 +31,22 @@ class _Command(dict):
 
     def __missing__(self, name: str) -> Any:
         raise _NotUnderstood
+
+
+def opening(command: Any) -> tuple[dict[str, str], str | None, str | None]:
+    """What the first command of a page says: the settings of its address, the run that it had, its token.
+
+    Parameters
+    ----------
+    command : object
+        It may be anything.
+    """
+    parts = command if isinstance(command, dict) else {}
+    address = parts.get("address")
+    address = address if isinstance(address, dict) else {}
+    texts = {str(name): text for name, text in address.items() if isinstance(text, str)}
+    run, token = (text if isinstance(text, str) else None for text in (parts.get("run"), parts.get("token")))
+    return texts, run, token
 
 
 def do(run: Run, viewer: Viewer, command: Any) -> None:

@@ -24,6 +24,7 @@ from ..pages import TITLES
 from ..results.take_home import MOST_BYTES
 from ..training.settings import Settings
 from ..training.trainer import Trainer
+from . import commands
 from .runs import Run, Runs, Viewer
 
 __all__ = ["lifespan", "routes"]
@@ -155,8 +156,8 @@ async def _live(socket: WebSocket) -> None:
     viewer = Viewer(outbox.put, replaced=_closing(socket))
     run: Run | None = None
     try:
-        opening = await _receive(socket)
-        run = await _open(viewer, opening if isinstance(opening, dict) else {})
+        address, name, token = commands.opening(await _receive(socket))
+        run = await _answer(lambda opened: _runs.open(viewer, address, name, opened, token))
         if run is None:
             await socket.close(_TRY_AGAIN_LATER, "The playground is full. Try again in a few minutes.")
             return
@@ -206,15 +207,6 @@ async def _receive(socket: WebSocket) -> Any:
         return json.loads(data)
     except (ValueError, RecursionError):
         return None
-
-
-async def _open(viewer: Viewer, opening: dict[str, Any]) -> Run | None:
-    address = opening.get("address")
-    address = address if isinstance(address, dict) else {}
-    texts = {str(name): text for name, text in address.items() if isinstance(text, str)}
-    known = (opening.get("run"), opening.get("token"))
-    name, token = (text if isinstance(text, str) else None for text in known)
-    return await _answer(lambda opened: _runs.open(viewer, texts, name, opened, token))
 
 
 async def _answer(ask: Callable[[Callable[..., None]], None]) -> Any:

@@ -64,8 +64,11 @@ HINT_PERIOD = 0.5
 COMPILE_PERIOD = 0.3
 #: Runs at the same time.
 MOST = 200
+#: Seconds between two looks at which runs are forgotten.
+LONGEST_REST = 10.0
 
 _log = logging.getLogger(__name__)
+_thread_time = getattr(time, "thread_time", time.perf_counter)  # a browser does not tell it
 
 
 class Viewer:
@@ -290,12 +293,12 @@ class Run:
     def send_backup(self) -> None:
         """Give its page a backup of the run, unless that would be too large: then the page keeps its last."""
         self._backed_up, self._backed_up_at = self._to_back_up(), time.monotonic()
-        began = time.thread_time()
+        began = _thread_time()
         if self.viewer:
             with suppress(TooManyChanges):
                 message = messages.backup(self.trainer if self.is_worth_keeping else None, self.playing)
                 self.viewer.send(message, latest="backup")
-        self._backup_took = time.thread_time() - began
+        self._backup_took = _thread_time() - began
 
     def _to_back_up(self) -> tuple:
         trainer = self.trainer
@@ -329,10 +332,13 @@ class Runs:
     ----------
     patience : float
         Seconds for which a run waits for its page to come back.
+    has_thread : bool
+        Whether a thread gives the turns. Without one, somebody else has to call `turn` again and again.
     """
 
-    def __init__(self, patience: float = PATIENCE) -> None:
+    def __init__(self, patience: float = PATIENCE, has_thread: bool = True) -> None:
         self._patience = patience
+        self._has_thread = has_thread
         self._runs: dict[str, Run] = {}
         self._wishes: deque[Callable[[], object]] = deque()
         self._long_wishes: deque[Callable[[], object]] = deque()
@@ -409,13 +415,57 @@ class Runs:
         self.wish(lambda: run.leave(viewer))
 
     def wish(self, wish: Callable[[], object], is_long: bool = False) -> None:
-        """Have the thread of the runs do something before the next turn; of what is long, one at a time."""
+        """Do something soon, before the next turn; of what is long, one at a time."""
         with self._lock:
-            if self._thread is None:
+            if self._thread is None and self._has_thread:
                 self._thread = threading.Thread(target=self._work, name="runs", daemon=True)
                 self._thread.start()
         (self._long_wishes if is_long else self._wishes).append(wish)
         self._wake.set()
+
+    def turn(self) -> float:
+        """Do what is wished, and give a turn to everybody who plays.
+
+        Returns
+        -------
+        float
+            Seconds until the next turn is due; a wish makes it due at once.
+        """
+        self.do_wishes()
+        runs = list(self._runs.values())
+        playing = max(1, sum(run.is_learning for run in runs))
+        share = _Share(
+            turn=max(SHORTEST_TURN, min(TURN, ROUND / playing)),
+            ahead=max(1, AHEAD // playing),
+            pause=PICTURE * playing,
+            backup_pause=playing / BACKUPS,
+        )
+        for run in runs:
+            self._guarded(run, functools.partial(self._take_turn, run, share))
+            self.do_wishes()
+        dues = [
+            (run.turn_due(share.ahead), run.picture_due(share.pause), run.backup_due(share.backup_pause))
+            for run in self._runs.values()
+        ]
+        rest = min(itertools.chain(*dues), default=math.inf) - time.monotonic()
+        if rest > 0:
+            self._forget()
+        return max(0.0, min(rest, LONGEST_REST))
+
+    def do_wishes(self) -> None:
+        """Do what is wished by now."""
+        self._wake.clear()
+        # What comes meanwhile waits until after a turn. So do long wishes: where a crowd arrives, those who
+        # play go on.
+        counts = (self._wishes, len(self._wishes)), (self._long_wishes, min(1, len(self._long_wishes)))
+        for wishes, count in counts:
+            for _ in range(count):
+                try:
+                    wishes.popleft()()
+                except Exception:
+                    _log.exception("A command failed.")
+        if self._long_wishes:
+            self._wake.set()
 
     def _open(
         self, viewer: Viewer, address: Mapping[str, str], name: str | None, token: str | None
@@ -457,30 +507,12 @@ class Runs:
                 del self._runs[run.id]
 
     def _work(self) -> None:
-        """The thread: wishes first, then a turn for everybody who plays, and so on."""
+        """The thread."""
         sys.setswitchinterval(0.001)  # the server must not wait for this thread's Python
         while True:
-            self._do_wishes()
-            runs = list(self._runs.values())
-            playing = max(1, sum(run.is_learning for run in runs))
-            share = _Share(
-                turn=max(SHORTEST_TURN, min(TURN, ROUND / playing)),
-                ahead=max(1, AHEAD // playing),
-                pause=PICTURE * playing,
-                backup_pause=playing / BACKUPS,
-            )
-            for run in runs:
-                self._guarded(run, functools.partial(self._take_turn, run, share))
-                self._do_wishes()
-            dues = [
-                (
-                    run.turn_due(share.ahead),
-                    run.picture_due(share.pause),
-                    run.backup_due(share.backup_pause),
-                )
-                for run in self._runs.values()
-            ]
-            self._wait(min(itertools.chain(*dues), default=math.inf) - time.monotonic())
+            rest = self.turn()
+            if rest > 0:
+                self._wake.wait(rest)
 
     def _take_turn(self, run: Run, share: _Share) -> None:
         until = time.perf_counter() + share.turn
@@ -499,23 +531,3 @@ class Runs:
             _log.exception("A run failed and stands still.")
             run.pause()
             run.tell("Something went wrong here, and the training stands still. Reset begins again.", "error")
-
-    def _do_wishes(self) -> None:
-        self._wake.clear()
-        # What comes meanwhile waits until after a turn. So do long wishes: where a crowd arrives, those who
-        # play go on.
-        counts = (self._wishes, len(self._wishes)), (self._long_wishes, min(1, len(self._long_wishes)))
-        for wishes, count in counts:
-            for _ in range(count):
-                try:
-                    wishes.popleft()()
-                except Exception:
-                    _log.exception("A command failed.")
-        if self._long_wishes:
-            self._wake.set()
-
-    def _wait(self, seconds: float) -> None:
-        """Sleep until a turn is due, or until somebody does something."""
-        if seconds > 0:
-            self._forget()
-            self._wake.wait(min(seconds, 10.0))

@@ -1,14 +1,16 @@
 // The address at which this tab last saw each page, so that links lead back to what was there.
 
+import { keep, kept } from "./kept.js";
+
 const KEPT = "needle-addresses"; // in sessionStorage: what begins with "?", by the last part of the page's path
 
-const read = () => JSON.parse(sessionStorage.getItem(KEPT) ?? "{}");
-const keep = () => sessionStorage.setItem(KEPT, JSON.stringify({ ...read(), [nameOf(location)]: location.search }));
+const read = () => JSON.parse(kept("sessionStorage", KEPT)) ?? {};
+const keepAddress = () => keep("sessionStorage", KEPT, JSON.stringify({ ...read(), [nameOf(location)]: location.search }));
 const nameOf = ({ pathname }) => pathname.split("/").at(-1);
 
 let untold = read();
-window.navigation?.addEventListener("currententrychange", keep);
-addEventListener("pagehide", keep);
+window.navigation?.addEventListener("currententrychange", keepAddress);
+addEventListener("pagehide", keepAddress);
 
 // Let links lead back, now and whenever their page is shown again.
 export function leadBack(links) {

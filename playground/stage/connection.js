@@ -1,5 +1,7 @@
-// The line to the server: it opens itself again when it breaks, and turns messages into objects.
+// What the page says to who trains, and hears: the line opens itself again when it breaks, and messages become objects.
 
+import { keep, kept } from "./kept.js";
+import { openLine, recorded } from "./line.js";
 import { thinned } from "./thinned.js";
 
 const LONGEST_PAUSE = 8000;
@@ -8,7 +10,7 @@ const BROKEN = "The connection broke. Try again in a moment.";
 const decoder = new TextDecoder();
 const HALVES = new Float32Array(65536).map((_, bits) => halfOf(bits)); // all numbers of 16 bits
 const KEPT = "needle-run"; // in sessionStorage: this tab's run, and the address it was shown at
-const BACKUP = "needle-backup"; // also there: the run itself, as the server gave it last
+const BACKUP = "needle-backup"; // also there: the run itself, as it came last
 
 // A message is a length, a header of that length, and arrays one after the other. The arrays are views of the
 // message: only numbers of 16 bits are copied, since not all browsers know them.
@@ -30,51 +32,55 @@ export function unpack(buffer) {
 }
 
 export class Connection {
-  #socket = null;
+  #line = null;
+  #isNew = true; // nobody has answered yet
   #pause = 0;
   #questions = new Map();
   #lastQuestion = 0;
   #token = null; // proves that a run is this page's: it stays in memory, since a duplicated tab copies the rest
-  #keep = thinned(keep, WRITING);
+  #keep = thinned(keepRun, WRITING);
   #backup = keptBackup(); // the run as a file, for a server that does not know it
 
-  // `receive` gets each message but answers; `lost` gets a sentence, and a button's words if the line stays closed.
-  constructor({ receive, lost }) {
+  // `receive` gets each message but answers; `lost` gets a sentence, and a button's words if the line stays closed;
+  // `loads` is told what is being loaded and how far, and nothing once it is there.
+  constructor({ receive, lost, loads }) {
     this.receive = receive;
     this.lost = lost;
+    this.loads = loads;
     addEventListener("pagehide", () => this.#keepBackup());
     document.addEventListener("visibilitychange", () => document.hidden && this.#keepBackup()); // for phones
     this.open();
   }
 
   open() {
-    const address = new URL("live", location.href);
-    address.protocol = address.protocol.replace("http", "ws");
-    address.search = address.hash = "";
-    this.#socket = new WebSocket(address);
-    this.#socket.binaryType = "arraybuffer";
-    this.#socket.onopen = () => {
-      const address = Object.fromEntries(new URLSearchParams(location.search));
-      this.send({ do: "open", run: keptRun(), token: this.#token, address });
-    };
-    this.#socket.onmessage = ({ data }) => this.#take(unpack(data));
-    this.#socket.onclose = ({ code, reason }) => this.#closed(code, reason);
+    this.#line = openLine({
+      opened: () => {
+        const address = Object.fromEntries(new URLSearchParams(location.search));
+        this.send({ do: "open", run: keptRun(), token: this.#token, address });
+      },
+      hear: (buffer) => this.#take(unpack(buffer)),
+      loads: this.loads,
+      closed: (why, way) => this.#closed(why, way),
+    });
+    if (this.#isNew && !this.#backup?.file.length) this.#show(recorded());
   }
 
-  get #isOpen() {
-    return this.#socket.readyState === WebSocket.OPEN;
+  async #show(messages) {
+    const all = (await messages).map(unpack);
+    const isHere = all.some(({ kind, address }) => kind === "scene" && sorted(address) === sorted(location.search));
+    if (this.#isNew && isHere) all.forEach(this.receive);
   }
 
   send(message) {
-    if (this.#isOpen) this.#socket.send(JSON.stringify(message));
+    if (this.#line.isOpen) this.#line.send(JSON.stringify(message));
   }
 
   sendFile(bytes) {
-    if (this.#isOpen) this.#socket.send(bytes);
+    if (this.#line.isOpen) this.#line.send(bytes);
   }
 
   ask(what) {
-    if (!this.#isOpen) return Promise.reject(new Error(BROKEN));
+    if (!this.#line.isOpen) return Promise.reject(new Error(BROKEN));
     return new Promise((resolve, reject) => {
       const id = ++this.#lastQuestion;
       this.#questions.set(id, { resolve, reject });
@@ -96,6 +102,8 @@ export class Connection {
     }
     if (message.kind === "welcome") {
       this.#pause = 0;
+      this.#isNew = false;
+      this.loads();
       this.run = message.run;
       if (message.is_lost) this.#bringBack();
       this.#token = message.token;
@@ -113,23 +121,25 @@ export class Connection {
   }
 
   #keepBackup() {
-    try {
-      const { file, ...rest } = this.#backup;
-      sessionStorage.setItem(BACKUP, JSON.stringify({ ...rest, file: btoa(latin(file)) }));
-    } catch {
-      // There is none yet, or no room for it: what was kept before stays.
-    }
+    if (!this.#backup) return;
+    const { file, ...rest } = this.#backup;
+    keep("sessionStorage", BACKUP, JSON.stringify({ ...rest, file: btoa(latin(file)) }));
   }
 
-  #closed(code, reason) {
+  #closed(why, way) {
     for (const { reject } of this.#questions.values()) reject(new Error(BROKEN));
     this.#questions.clear();
-    if (code === 4000) return this.lost("This run is shown in another tab by now.", "Show it here");
-    if (code === 1013) return this.lost(reason || "Too many people are here. Come back in a minute.", "Try again");
-    this.lost("Connecting again …");
+    this.lost(why ?? "Connecting again …", way);
+    if (way) return;
     this.#pause = Math.min(LONGEST_PAUSE, 2 * this.#pause + 250);
     setTimeout(() => this.open(), this.#pause * (0.75 + Math.random() / 2));
   }
+}
+
+function sorted(search) {
+  const parts = new URLSearchParams(search);
+  parts.sort();
+  return String(parts);
 }
 
 function widened(halves) {
@@ -145,18 +155,18 @@ function halfOf(bits) {
   return sign * (exponent ? (1 + fraction) * 2 ** (exponent - 15) : fraction * 2 ** -14);
 }
 
-function keep(run, address) {
+function keepRun(run, address) {
   try {
     history.replaceState(null, "", address || location.pathname);
-    sessionStorage.setItem(KEPT, JSON.stringify({ run, address: location.search }));
   } catch {
-    // The browser has had enough of them: the next scene's address comes later.
+    return; // The browser has had enough of them: the next scene's address comes later.
   }
+  keep("sessionStorage", KEPT, JSON.stringify({ run, address: location.search }));
 }
 
 function keptBackup() {
-  const kept = JSON.parse(sessionStorage.getItem(BACKUP) ?? "null");
-  return kept && { ...kept, file: Uint8Array.from(atob(kept.file), (letter) => letter.charCodeAt(0)) };
+  const backup = JSON.parse(kept("sessionStorage", BACKUP));
+  return backup && { ...backup, file: Uint8Array.from(atob(backup.file), (letter) => letter.charCodeAt(0)) };
 }
 
 // A letter for each byte.
@@ -168,6 +178,6 @@ function latin(bytes) {
 
 // A new address means a new run: then somebody chose a lesson or opened a link.
 function keptRun() {
-  const kept = JSON.parse(sessionStorage.getItem(KEPT) ?? "null");
-  return kept?.address === location.search ? kept.run : null;
+  const { run, address } = JSON.parse(kept("sessionStorage", KEPT)) ?? {};
+  return address === location.search ? run : null;
 }

@@ -1,5 +1,6 @@
 // Keys, the list of them, and the notes that explain what is on the page.
 
+import { keep, kept } from "./kept.js";
 import { element } from "./words.js";
 
 const KEPT = "needle-notes"; // in localStorage: the names of the hints that somebody has closed, or "off" for all
@@ -28,7 +29,7 @@ export function showNotes() {
     for (const name of names) notes[name].hidden = !open.includes(name);
     document.documentElement.classList.toggle("notes", open.length > 0);
     button.ariaPressed = String(open.length > 0);
-    localStorage.setItem(KEPT, open.length ? names.filter((name) => !open.includes(name)).join(" ") : "off");
+    keep("localStorage", KEPT, open.length ? names.filter((name) => !open.includes(name)).join(" ") : "off");
   };
   const open = () => names.filter((name) => !notes[name].hidden);
   for (const name of names) {
@@ -38,6 +39,6 @@ export function showNotes() {
   }
   document.querySelector("[data-close=notes]").onclick = () => show([]);
   button.onclick = () => show(button.ariaPressed === "true" ? [] : names);
-  const kept = localStorage.getItem(KEPT) ?? "";
-  show(kept === "off" ? [] : names.filter((name) => !kept.split(" ").includes(name)));
+  const closed = kept("localStorage", KEPT) ?? "";
+  show(closed === "off" ? [] : names.filter((name) => !closed.split(" ").includes(name)));
 }

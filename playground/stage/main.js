@@ -75,7 +75,7 @@ buildSheet();
 showNotes();
 followTheme(restyle);
 document.fonts.addEventListener("loadingdone", restyle); // canvases don't wait for their letters
-stage.connection = new Connection({ receive, lost });
+stage.connection = new Connection({ receive, lost, loads });
 
 // ---- messages ----------------------------------------------------------------------------------------------------
 
@@ -158,14 +158,24 @@ function fits(picture) {
   }) && !picture.shapes[`weights_${stage.layers.length}`];
 }
 
+// Where Python runs in this browser: what is being loaded, and which part of all is there; nothing once it is.
+function loads(words, share) {
+  stage.loading = words ?? null;
+  find(".loading").value = share ?? 0;
+  find(".loading").hidden = !words;
+  showStatus();
+}
+
 // `way` is what a button says that opens the line again; without one it opens by itself.
 function lost(text, way) {
+  loads();
   stage.lostLine = text;
   showStatus();
   if (!way) return;
   const again = element("button", { className: "small", textContent: way });
   again.onclick = () => {
     again.remove();
+    stage.lostLine = null;
     stage.connection.open();
   };
   find(".status").append(again);
@@ -220,6 +230,7 @@ function showPlaying() {
 function showStatus() {
   const { picture, scene } = stage;
   const [text, tone] = stage.lostLine ? [stage.lostLine, "info"]
+    : stage.loading ? [`${stage.loading} …${stage.playing ? " Then it plays." : ""}`, "guide"]
     : picture?.trouble && scene?.train ? [picture.trouble, "error"] // without points, the guide says what to do
     : scene?.problems.length ? [scene.problems.join(" "), "error"]
     : notice ? [notice.text, notice.tone]
@@ -249,6 +260,7 @@ function onChange(what) {
   }
   if (what === "playing") {
     showPlaying();
+    showStatus();
     repaint("words");
   }
   if (what === "lesson") repaint("words");

@@ -12,10 +12,21 @@ export class Stage {
   pinned = null; // … or chosen by a click, a tap or the keyboard
   tool = null; // "positive", "negative" or "erase" while painting
   wasPlaying = false; // when the server spoke last
+  #loading = null;
   #wishes = new Map();
 
   constructor(onChange) {
     this.onChange = onChange; // called with "settings", "playing", "lesson", "shown" or "tool"
+  }
+
+  // What is being loaded, in words, before anybody can train. What is chosen meanwhile counts until then.
+  get loading() {
+    return this.#loading;
+  }
+
+  set loading(words) {
+    if (this.#loading && !words) for (const wish of this.#wishes.values()) this.#end(wish);
+    this.#loading = words;
   }
 
   // A setting's text: what was chosen a moment ago, or else what the server says.
@@ -124,12 +135,17 @@ export class Stage {
 
   #wish(name, value, patience, change) {
     clearTimeout(this.#wishes.get(name)?.end);
-    const end = setTimeout(() => {
-      this.#wishes.delete(name);
-      this.onChange(change);
-    }, patience);
-    this.#wishes.set(name, { value, end });
+    const wish = { name, value, patience, change };
+    this.#wishes.set(name, wish);
+    if (!this.loading) this.#end(wish);
     this.onChange(change);
+  }
+
+  #end(wish) {
+    wish.end = setTimeout(() => {
+      this.#wishes.delete(wish.name);
+      this.onChange(wish.change);
+    }, wish.patience);
   }
 }
 

@@ -226,7 +226,7 @@ def test_too_many_changes_are_told_in_a_sentence():
 
 def test_a_failure_is_logged_and_told(monkeypatch, caplog):
     monkeypatch.setitem(ANSWERS, "gif", lambda trainer, step: 1 / 0)
-    said = "Something went wrong on the server, so this can't be shown. Try again."
+    said = "Something went wrong, so this can't be shown. Try again."
     assert ask("gif", learn(0))[0] == {"error": said}
     assert "ZeroDivisionError" in caplog.text
 

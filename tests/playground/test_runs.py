@@ -475,15 +475,15 @@ def test_nothing_runs_while_nobody_watches(house, monkeypatch):
     page.leave()
     settled(house)
     time.sleep(0.05)
-    rounds = []
-    real = Runs._wait
-    monkeypatch.setattr(Runs, "_wait", lambda self, seconds: (rounds.append(seconds), real(self, seconds)))
+    rests = []
+    real = house.turn
+    monkeypatch.setattr(house, "turn", lambda: rests.append(real()) or rests[-1])
     settled(house)
-    page.wait_for(lambda page: rounds)
+    page.wait_for(lambda page: rests)
     before = time.process_time()
     time.sleep(0.3)
     assert time.process_time() - before < 0.1
-    assert rounds == [math.inf]
+    assert set(rests) == {runs.LONGEST_REST}
 
 
 def test_a_run_that_stands_in_trouble_does_not_play(house):

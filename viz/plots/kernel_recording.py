@@ -299,7 +299,10 @@ class _Cuda:
     """What kernels call `cuda`: for one thread at a time, with a record of what threads do."""
 
     def __init__(self, trace: KernelTrace):
-        from numba.cuda.simulator.kernelapi import Dim3, FakeCUDAModule  # other plots don't need Numba
+        try:
+            from numba.cuda.simulator.kernelapi import Dim3, FakeCUDAModule  # other plots don't need Numba
+        except ImportError:
+            from .without_numba import Dim3, FakeCUDAModule  # type: ignore[assignment]
 
         self._trace = trace
         self._simulator = FakeCUDAModule(trace.grid, trace.block, 0)
