@@ -50,6 +50,7 @@ HEAVY_OR_OPTIONAL = {
     "PIL",
     "matplotlib",
     "ipyparallel",
+    "js",
     "mpi4py",
     "cuda",
     "graphviz",
