@@ -75,14 +75,17 @@ class WorkerLine {
     const { kept } = await import(inSite("keep.js"));
     await kept; // so that a second visit works without a network
     this.#worker = new Worker(inSite("python/playground.js"), { type: "module" });
+    let isThere = false; // its script runs
     this.#worker.onmessage = ({ data }) => {
+      isThere = true;
       if (data instanceof ArrayBuffer) hear(data);
       else if (data.failed) this.#end(`Python stopped: ${data.failed}.`);
       else loads(data.loading, data.share);
     };
     this.#worker.onerror = (event) => {
       event.preventDefault();
-      this.#end(event.message ? CANNOT : "Python could not be loaded. Is the network there?");
+      if (isThere) this.#end(`Python stopped: ${event.message}.`);
+      else this.#end(event.message ? CANNOT : "Python could not be loaded. Is the network there?");
     };
     for (const data of this.#said) this.send(data);
   }

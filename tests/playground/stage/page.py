@@ -40,6 +40,7 @@ window.WebSocket = class extends WebSocket {
 window.Worker = class extends Worker {
   constructor(...given) {
     super(...given);
+    window.worker = this;
     this.addEventListener("message", hear);
   }
 };
