@@ -23,7 +23,7 @@ ON_THE_SITE = """
     inputs_go_on_and_off, layers_and_neurons_by_plus_and_minus, a_clicked_link_and_bias_can_be_changed,
     an_own_expression_is_an_input,
     the_address_holds_everything, a_link_of_tensorflow_playground_opens_here, a_lesson_asks_and_answers,
-    a_phone_keeps_the_picture_free, a_reload_shows_the_same_run,
+    a_phone_keeps_the_picture_free,
     travel_along_the_loss_curve, graphs_are_drawn, steps_are_walked, histograms_live,
     the_loss_surface_shows_the_path, take_home_and_import,
 """

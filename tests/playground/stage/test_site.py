@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .page import button, epochs, figure, is_backed_up, pause, play, status, until, visit
+from .page import button, epochs, figure, is_backed_up, is_shown, pause, play, status, until, visit
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -57,6 +57,19 @@ def test_what_could_not_be_loaded_is_asked_for_again(visitor, home, troubles):
     page.unroute("**/python/playground.js")
     button(page, "Start again").click()
     until(page, lambda: page.evaluate("Boolean(heard.picture)"), "Python is there", seconds=90)
+
+
+def test_a_reload_goes_on_from_the_backup(visitor, home):
+    page = visitor()
+    visit(page, home, dataset="xor")
+    play(page, lambda: epochs(page) > 3, "it learns")
+    is_backed_up(page)
+    before = epochs(page), figure(page, "train_loss")
+    page.reload()
+    is_shown(page)
+    assert (epochs(page), figure(page, "train_loss")) == before
+    visit(page, home, dataset="gaussian")  # another address is another run
+    assert epochs(page) == 0
 
 
 def test_a_worker_that_dies_loses_nothing(visitor, home, troubles):
