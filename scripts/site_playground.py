@@ -19,8 +19,8 @@ WORKER = ROOT / "browser" / "playground.js"
 FONT = "static/static/media/SourceSansVF-Upright*.woff2"  # in Streamlit, from which the app has it
 #: The page asks nobody else, and runs no script but its own.
 POLICY = (
-    "default-src 'none'; script-src 'self'; worker-src 'self'; connect-src 'self'; style-src 'self' 'unsafe-inline'; "
-    "img-src 'self' data: blob:; font-src 'self'; base-uri 'none'; form-action 'none'"
+    "default-src 'none'; script-src 'self'; worker-src 'self'; connect-src 'self'; font-src 'self'; "
+    "style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; base-uri 'none'; form-action 'none'"
 )
 #: The pages that need no server, in the place of the app's.
 PAGES = {"../": "Start", "../explorer/": "Explorer"}
@@ -33,8 +33,9 @@ def add_playground(site: Path) -> None:
     shutil.copy(WORKER, site / "python")
     (folder / "index.html").write_text(page((STAGE / "index.html").read_text("utf-8")), "utf-8")
     (folder / "first").mkdir()
-    for name, address in {"": {}, **{name: lesson.settings for name, lesson in LESSONS.items()}}.items():
-        settings, _ = Settings().changed({**address, "lesson": name} if name else {})
+    addresses = {name: {**lesson.settings, "lesson": name} for name, lesson in LESSONS.items()}
+    for name, address in {"default": {}, **addresses}.items():
+        settings, _ = Settings().changed(address)
         (folder / "first" / f"{name}.bin").write_bytes(first_messages(settings))
     streamlit = find_spec("streamlit")
     for font in Path(streamlit.origin or "").parent.glob(FONT) if streamlit else ():
@@ -44,12 +45,12 @@ def add_playground(site: Path) -> None:
 def page(html: str) -> str:
     """The app's page as a page of the site."""
     head = (
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
-        '  <meta name="worker" content="../python/playground.js">'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n  <meta name="site" content="../">'
     )
     html = html.replace('<meta charset="utf-8">', f'<meta charset="utf-8">\n  {head}', 1)
     links = "".join(f'\n      <a href="{address}">{title}</a>' for address, title in PAGES.items())
-    return re.sub(r"(aria-current=\"page\">Playground</a>).*?(?=\s*</nav>)", rf"\1{links}", html, flags=re.DOTALL)
+    others = re.compile(r'(?<=aria-current="page">Playground</a>).*?(?=\s*</nav>)', re.DOTALL)
+    return others.sub(links, html)
 
 
 def first_messages(settings: Settings) -> bytes:

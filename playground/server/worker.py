@@ -5,6 +5,7 @@ It has no threads. Its loop gives the turns, and passes on what the page says.
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Callable
 from typing import Any
@@ -24,11 +25,12 @@ class Line:
         Takes a message (bytes) to the page.
     """
 
-    def __init__(self, post: Callable[[bytes], object]) -> None:
+    def __init__(self, post: Callable[[bytes], None]) -> None:
         self._runs = Runs(has_thread=False)
         self._viewer = Viewer(lambda message, latest=None: post(message))
         self._run: Run | None = None
         self.turn = self._runs.turn
+        gc.freeze()  # what was imported stays: looking through it would take a picture's time
 
     def take(self, said: Any) -> None:
         """Do what the page says: JSON as text, or an array buffer of JavaScript, a run to import."""

@@ -2,6 +2,7 @@
 
 import { Histograms } from "./histograms.js";
 import { putHtml } from "./html.js";
+import { inSite } from "./site.js";
 import { Surface } from "./surface.js";
 import { element } from "./words.js";
 
@@ -93,6 +94,7 @@ export class Inside {
       const answer = await this.stage.connection.ask(name);
       if (!place.isConnected) return;
       if (name === "surface") new Surface(place, answer);
+      else if (inSite()) await putModules(place, answer.html);
       else putHtml(place, answer.html);
     } catch (error) {
       place.replaceChildren(element("p", { textContent: error.message }));
@@ -101,4 +103,10 @@ export class Inside {
       waiting.remove();
     }
   }
+}
+
+// The site lets no script run that is written into a page: the same scripts are modules there.
+async function putModules(place, html) {
+  const { putPicture } = await import(inSite("drawings/drawings.js"));
+  await putPicture(place, html);
 }

@@ -1,19 +1,20 @@
-// Who trains, and the line to it: the server, by a socket; or a web worker, whose script the page's HTML then names.
-// Both take text or bytes, and give messages as bytes.
+// Who trains, and the line to it: the server, by a socket; or, if this is a page of the site, a web worker. Both take
+// text or bytes, and give messages as bytes.
 
-const script = document.querySelector("meta[name=worker]")?.content;
+import { inSite } from "./site.js";
+
 const CANNOT = "This browser can't run Python: it needs WebAssembly and module workers. Take a newer browser: a current Firefox, Chrome, Edge or Safari can.";
 
 // `hear` gets each message. `loads` is told what is being loaded, and which part of all is there.
 export function openLine({ opened, hear, loads, closed }) {
-  return script ? new WorkerLine(opened, hear, loads, closed) : new SocketLine(opened, hear, closed);
+  return inSite() ? new WorkerLine(opened, hear, loads, closed) : new SocketLine(opened, hear, closed);
 }
 
 // What to show until Python is there: messages that were recorded for this address when the site was made, if any were.
 export async function recorded() {
   const lesson = new URLSearchParams(location.search).get("lesson");
-  if (!script || (location.search && !lesson)) return [];
-  const answer = await fetch(`first/${encodeURIComponent(lesson ?? "")}.bin`);
+  if (!inSite() || (location.search && !lesson)) return [];
+  const answer = await fetch(`first/${encodeURIComponent(lesson ?? "default")}.bin`);
   const buffer = answer.ok ? await answer.arrayBuffer() : new ArrayBuffer();
   const messages = [];
   for (let at = 0; at < buffer.byteLength;) {
@@ -54,36 +55,43 @@ class SocketLine {
 // It is open at once: what is said before Python is there waits.
 class WorkerLine {
   #worker = null;
+  #said = []; // before the worker is there
+  #end;
 
   constructor(opened, hear, loads, closed) {
-    const end = (why) => {
+    this.isOpen = true;
+    this.#end = (why) => {
       this.#worker?.terminate();
-      this.#worker = null;
+      this.isOpen = false;
       closed(why, "Start again");
     };
     loads("Python is loading", 0);
-    if (typeof WebAssembly === "undefined" || typeof Worker === "undefined") {
-      queueMicrotask(() => end(CANNOT));
-      return;
-    }
-    this.#worker = new Worker(script, { type: "module" });
+    if (typeof WebAssembly === "undefined" || typeof Worker === "undefined") queueMicrotask(() => this.#end(CANNOT));
+    else this.#start(hear, loads);
+    queueMicrotask(opened);
+  }
+
+  async #start(hear, loads) {
+    const { kept } = await import(inSite("keep.js"));
+    await kept; // so that a second visit works without a network
+    this.#worker = new Worker(inSite("python/playground.js"), { type: "module" });
+    let isThere = false; // its script runs
     this.#worker.onmessage = ({ data }) => {
+      isThere = true;
       if (data instanceof ArrayBuffer) hear(data);
-      else if (data.failed) end(`Python stopped: ${data.failed}. What you see is kept.`);
+      else if (data.failed) this.#end(`Python stopped: ${data.failed}.`);
       else loads(data.loading, data.share);
     };
     this.#worker.onerror = (event) => {
       event.preventDefault();
-      end(event.message ? CANNOT : "Python could not be loaded. Is the connection to the Internet there?");
+      if (isThere) this.#end(`Python stopped: ${event.message}.`);
+      else this.#end(event.message ? CANNOT : "Python could not be loaded. Is the network there?");
     };
-    queueMicrotask(opened);
-  }
-
-  get isOpen() {
-    return this.#worker !== null;
+    for (const data of this.#said) this.send(data);
   }
 
   send(data) {
-    this.#worker.postMessage(data);
+    if (this.#worker) this.#worker.postMessage(data);
+    else this.#said.push(data);
   }
 }

@@ -26,14 +26,22 @@ OFF = (-2, 0, 2)
 #: Keeps the newest message of each kind, as it came.
 HEAR = """
 window.heard = {};
+const hear = ({ data }) => {
+  if (!(data instanceof ArrayBuffer)) return;
+  const [, kind] = /"kind":"(\\w+)"/.exec(new TextDecoder().decode(new Uint8Array(data, 4, 40)));
+  heard[kind] = data;
+};
 window.WebSocket = class extends WebSocket {
   constructor(...given) {
     super(...given);
-    if (!this.url.endsWith("/live")) return;
-    this.addEventListener("message", ({ data }) => {
-      const [, kind] = /"kind":"(\\w+)"/.exec(new TextDecoder().decode(new Uint8Array(data, 4, 40)));
-      heard[kind] = data;
-    });
+    if (this.url.endsWith("/live")) this.addEventListener("message", hear);
+  }
+};
+window.Worker = class extends Worker {
+  constructor(...given) {
+    super(...given);
+    window.worker = this;
+    this.addEventListener("message", hear);
   }
 };
 """
