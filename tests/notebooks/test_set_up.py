@@ -49,8 +49,9 @@ class Environment:
 
     def run(self, program: str) -> subprocess.CompletedProcess[str]:
         (self.cwd / "program.py").write_text(program)
-        # As on a kernel, the working directory is on the path; -c sees to that.
-        command = [self.python, "-c", "exec(open('program.py').read())"]
+        # As on a kernel, the working directory is on the path, which -c sees to, and a cell may say `await`.
+        ran = "import ast; exec(compile(open('program.py').read(), 'cell', 'exec', ast.PyCF_ALLOW_TOP_LEVEL_AWAIT))"
+        command = [self.python, "-c", ran]
         clean = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "PIP"))}
         offline = {"PIP_NO_INDEX": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "GIT_ALLOW_PROTOCOL": "file"}
         return subprocess.run(command, cwd=self.cwd, env=clean | offline, capture_output=True, text=True)
