@@ -192,7 +192,9 @@ class Threads:
                     return came[rank][calls["received"] - 1].copy()
 
                 with suppress(_NotYet):
-                    results[rank] = function(Worker(rank, post.size, send, receive), *copy.deepcopy(arguments[rank]))
+                    results[rank] = function(
+                        Worker(rank, post.size, send, receive), *copy.deepcopy(arguments[rank])
+                    )
                     ended.add(rank)
                     post.done(rank)
             if before == (post.sent.total(), post.received.total(), len(ended)):

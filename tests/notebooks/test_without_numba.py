@@ -1,4 +1,4 @@
-"""Where neither Numba nor MPI nor threads are, as in a browser, every lecture runs, and every exercise checks."""
+"""Without Numba, MPI and threads, as in a browser, every lecture runs, and every exercise checks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,19 @@ from lectures.checking.exercise import Lecture
 
 from .conftest import ROOT
 
-HIDDEN = ("numba", "llvmlite", "tbb", "pygraphviz", "sklearn", "scipy", "safetensors", "psutil", "mpi4py", "torch", "jax")
+HIDDEN = (
+    "numba",
+    "llvmlite",
+    "tbb",
+    "pygraphviz",
+    "sklearn",
+    "scipy",
+    "safetensors",
+    "psutil",
+    "mpi4py",
+    "torch",
+    "jax",
+)
 
 HIDE = f"import sys\nsys.modules.update(dict.fromkeys({HIDDEN}))\n"
 
@@ -37,13 +49,20 @@ for name, tags, source in json.load(sys.stdin):
 def run(program: str, given: str = "") -> subprocess.CompletedProcess[str]:
     clean = os.environ | {"PYTHONPATH": str(ROOT), "MPLBACKEND": "module://matplotlib_inline.backend_inline"}
     return subprocess.run(
-        [sys.executable, "-c", HIDE + program], input=given, cwd=ROOT / "notebooks", env=clean, capture_output=True, text=True
+        [sys.executable, "-c", HIDE + program],
+        input=given,
+        cwd=ROOT / "notebooks",
+        env=clean,
+        capture_output=True,
+        text=True,
     )
 
 
 @pytest.mark.slow
 def test_a_lecture_runs(notebook, editions):
-    cells = [(x.id, editions.tags(x), x.source) for x in editions.solved(notebook).cells if x.cell_type == "code"]
+    cells = [
+        (x.id, editions.tags(x), x.source) for x in editions.solved(notebook).cells if x.cell_type == "code"
+    ]
     done = run(RUN, json.dumps(cells))
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -56,7 +75,11 @@ def test_what_is_edited_stands_in_its_cell_and_nowhere_else(notebook, lecture, m
     Lecture(str(toml))
     for sentence, *pairs in found:
         assert sentence.endswith((".", ":", ")"))
-        cells = [x.id for x in notebook.cells if x.cell_type == "code" and all(old in x.source for old in pairs[::2])]
+        cells = [
+            x.id
+            for x in notebook.cells
+            if x.cell_type == "code" and all(old in x.source for old in pairs[::2])
+        ]
         assert len(cells) == 1
         assert f"\n{cells[0]} = [" in toml.read_text(encoding="utf-8")
 
