@@ -173,7 +173,8 @@ class Threads:
         and starts again later: what it has sent before is not sent again, and it receives once more what it has
         received.
         """
-        post, results, came = self.post, [None] * len(arguments), [[] for _ in arguments]
+        post, results = self.post, [None] * len(arguments)
+        came: list[list[np.ndarray]] = [[] for _ in arguments]
         ended: set[int] = set()
         while len(ended) < post.size:
             before = post.sent.total(), post.received.total(), len(ended)

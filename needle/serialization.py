@@ -162,7 +162,7 @@ def _read(file: Any) -> tuple[dict[str, np.ndarray], str | None]:
         numbers = bytearray(end - start)
         file.readinto(numbers)
         array = np.frombuffer(numbers, dtype).reshape(shape)
-        if dtype == bool and (array.view("uint8") > 1).any():
+        if about["dtype"] == "BOOL" and (array.view("uint8") > 1).any():
             raise ValueError
         arrays[name] = array.astype(dtype.newbyteorder("="), copy=False)
         place = end
