@@ -7,9 +7,12 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
+from lectures.checking.attempt import StillRunning, clock_watched
 from lectures.checking.exercise import Lecture
+from lectures.team import NoMail, Threads
 
 from .conftest import ROOT
 
@@ -100,3 +103,26 @@ import numpy as np
 assert viz.trace_kernel(kernel, 2, 4, np.zeros(1)).arrays["out"][0] == 28 + 64
 """)
     assert done.returncode == 0, done.stderr
+
+
+def test_an_endless_answer_is_stopped_without_a_signal():
+    def endless():
+        while True:
+            pass
+
+    with pytest.raises(StillRunning, match=r"no answer after 0\.1 seconds"), clock_watched(0.1, endless):
+        endless()
+
+
+def test_workers_take_turns_where_no_thread_starts(monkeypatch):
+    monkeypatch.setattr("lectures.team.IN_TURNS", True)
+
+    def pass_on(worker):
+        worker.send(np.array([worker.rank]), (worker.rank + 1) % worker.size)
+        return worker.receive((worker.rank - 1) % worker.size).item()
+
+    threads = Threads(3)
+    assert threads.run(pass_on) == [2, 0, 1]
+    assert threads.sent == threads.received == [1, 1, 1]
+    with pytest.raises(NoMail, match="worker 0 waits for a message from worker 2, and nobody will send one"):
+        threads.run(lambda worker: worker.receive((worker.rank - 1) % worker.size))
