@@ -26,10 +26,10 @@ FILES: dict[str, dict[str, str]] = json.loads((BROWSER / "files.json").read_text
 CORE = ("pyodide.js", "pyodide.mjs", "pyodide.asm.js", "pyodide.asm.wasm", "python_stdlib.zip")
 #: Of Pyodide's packages; those that they need come with them.
 PACKAGES = ["numpy", "matplotlib", "pillow", "micropip", "ipython", "jedi"]
-#: What they could do that no page does: write time zones and PDF, remember what was typed.
-WITHOUT = {"matplotlib": {"pytz", "fonttools"}, "ipython": {"sqlite3"}}
-#: JupyterLite's kernel waits for these, which are large, and needs neither: an empty package will do.
-EMPTY = ["sqlite3", "ssl"]
+#: What they could do that no page does: write time zones and PDF.
+WITHOUT = {"matplotlib": {"pytz", "fonttools"}}
+#: JupyterLite's kernel waits for it, and does not need it. With all that belongs to it, it has two megabytes.
+EMPTY = "ssl"
 #: What our wheel needs on every page. Lectures need more, and ask for it.
 NEEDS = ["numpy"]
 #: The releases that fit this Pyodide. They have a folder of their own: JupyterLab would load the extension, too.
@@ -69,7 +69,7 @@ def add_python(site: Path, pyodide: str) -> list[Path]:
         else:
             copy_checked(Path(pyodide, entry["file_name"]), folder, entry["sha256"])
     wheels = [build_wheel(folder), *get_wheels(folder), *kernel_wheels(folder)]
-    wheels += [empty_wheel(folder, name) for name in EMPTY]
+    wheels.append(empty_wheel(folder, EMPTY))
     for wheel in wheels:
         entry = entry_of(wheel, NEEDS if wheel == wheels[0] else [])
         lock["packages"][entry["name"].replace("_", "-")] = entry
