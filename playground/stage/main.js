@@ -88,7 +88,6 @@ function receive(message) {
 
 function welcome(message) {
   stage.welcome = message;
-  stage.lostLine = null;
   controls.build();
   lessons.build();
   sharing.build();
@@ -160,6 +159,7 @@ function fits(picture) {
 
 // Where Python runs in this browser: what is being loaded, and which part of all is there; nothing once it is.
 function loads(words, share) {
+  stage.lostLine = null;
   stage.loading = words ?? null;
   find(".loading").value = share ?? 0;
   find(".loading").hidden = !words;
@@ -175,7 +175,6 @@ function lost(text, way) {
   const again = element("button", { className: "small", textContent: way });
   again.onclick = () => {
     again.remove();
-    stage.lostLine = null;
     stage.connection.open();
   };
   find(".status").append(again);
