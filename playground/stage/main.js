@@ -57,6 +57,9 @@ let pending = null;
 let lastTaken = 0; // when the last picture was taken up
 let allPainted = 0;
 const stale = new Set(); // the parts that must be painted
+const parts = document.querySelectorAll("#sheet, .network, .output, .inside-fold, #take-home"); // each needs a scene
+
+for (const part of parts) part.inert = true;
 
 stage.say = (text) => write(find("[data-note=spoken]"), text);
 // The newest of notices and problems is what counts.
@@ -96,6 +99,7 @@ function welcome(message) {
 }
 
 function takeScene(message) {
+  for (const part of parts) part.inert = false;
   if (message.remark && message.remark !== stage.scene?.remark) {
     remark = message.remark;
     setTimeout(() => { remark = null; showStatus(); }, 2 * NOTICE); // a notice may hide it at first
