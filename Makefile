@@ -14,7 +14,7 @@ WORKERS := -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder --
 # One thread for NumPy's products in each: with more, the processes would wait for each other's threads.
 test test-slow: export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: help app class lab test test-cuda test-slow check format bench site serve gallery student contents pictures address lock setup
+.PHONY: help app class lab test test-cuda test-slow check format bench site serve gallery student marks contents pictures address lock setup
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -63,6 +63,9 @@ gallery: $(READY)  ## build a page of every kind of picture, from live objects
 
 student: $(READY)  ## write the lectures without solutions, as a course for nbgrader (build/notebooks/student)
 	.venv/bin/python scripts/notebook_editions.py
+
+marks: $(READY)  ## run the answers that students handed in as files: make marks FOLDER=…
+	.venv/bin/python scripts/read_marks.py $(FOLDER) $(FLAGS)
 
 pictures: $(READY)  ## draw the README's pictures anew
 	.venv/bin/python scripts/make_pictures.py

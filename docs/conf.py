@@ -1,4 +1,4 @@
-"""How Sphinx makes the book. `scripts/make_book.py` gathers the pages and starts it, a part of ``make site``."""
+"""How Sphinx makes the book, a part of ``make site``: `scripts/make_book.py` gathers its pages."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from needle.optim import Adam
 from .checking import NUMBERS, Case, Lecture, Names, arrays, case, drawn, kind, program_case, show, values
 
 lecture = Lecture(__file__)
-check, ready, predict = lecture.check, lecture.ready, lecture.predict
+check, ready, predict, grade = lecture.check, lecture.ready, lecture.predict, lecture.grade
 
 
 class Shelves:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from .checking import Case, Lecture, arrays, case, drawn
 
 lecture = Lecture(__file__)
-check, ready, predict = lecture.check, lecture.ready, lecture.predict
+check, ready, predict, grade = lecture.check, lecture.ready, lecture.predict, lecture.grade
 
 
 # --- The lecture's points -----------------------------------------------------------------------------------

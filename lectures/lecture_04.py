@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from .checking import NUMBERS, Case, Lecture, case, drawn, given, graphs, order_of, own_work, program_case
 
 lecture = Lecture(__file__)
-check, ready, predict = lecture.check, lecture.ready, lecture.predict
+check, ready, predict, grade = lecture.check, lecture.ready, lecture.predict, lecture.grade
 
 
 # --- The lecture's picture ----------------------------------------------------------------------------------

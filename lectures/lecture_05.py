@@ -19,7 +19,7 @@ from needle.autograd import Tensor
 from .checking import Case, Lecture, Names, arrays, given, graph, graphs, is_tensor, objects, program_case
 
 lecture = Lecture(__file__)
-check, ready, predict = lecture.check, lecture.ready, lecture.predict
+check, ready, predict, grade = lecture.check, lecture.ready, lecture.predict, lecture.grade
 
 
 # --- What calls what ----------------------------------------------------------------------------------------

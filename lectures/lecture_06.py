@@ -22,7 +22,7 @@ from needle.backend_ndarray.memory import blocks
 from .checking import Case, Lecture, arrays, case, graphs, program_case
 
 lecture = Lecture(__file__)
-check, ready, predict = lecture.check, lecture.ready, lecture.predict
+check, ready, predict, grade = lecture.check, lecture.ready, lecture.predict, lecture.grade
 Result = TypeVar("Result")
 
 

@@ -28,7 +28,7 @@ from .checking import (
 from .checking import derivatives as differentiable
 
 lecture = Lecture(__file__)
-check, ready, predict = lecture.check, lecture.ready, lecture.predict
+check, ready, predict, grade = lecture.check, lecture.ready, lecture.predict, lecture.grade
 
 
 def count_uses(output: Tensor) -> dict[Tensor, int]:

@@ -23,7 +23,7 @@ from .checking.contracts import Derivatives
 from .checking.inputs import FILLS
 
 lecture = Lecture(__file__)
-check, ready, predict = lecture.check, lecture.ready, lecture.predict
+check, ready, predict, grade = lecture.check, lecture.ready, lecture.predict, lecture.grade
 
 OWN = "This is the library's own rule, or its walk. The exercise is to write the rule yourself."
 NUMPY = "Use `ndl.exp`, `ndl.log` and so on, not NumPy: a rule is written in Tensor operations."

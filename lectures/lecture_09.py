@@ -30,7 +30,7 @@ from .checking import (
 )
 
 lecture = Lecture(__file__)
-check, ready, predict = lecture.check, lecture.ready, lecture.predict
+check, ready, predict, grade = lecture.check, lecture.ready, lecture.predict, lecture.grade
 
 SMALL = np.array([[0.0, 1.0, 2.0], [3.0, 0.5, -1.0]])
 LARGE = np.array([[1000.0, 999.0, 998.0], [0.0, 1.0, 2.0]])

@@ -36,7 +36,7 @@ from .checking import (
 )
 
 lecture = Lecture(__file__)
-check, ready, predict = lecture.check, lecture.ready, lecture.predict
+check, ready, predict, grade = lecture.check, lecture.ready, lecture.predict, lecture.grade
 
 
 # --- Two libraries side by side -----------------------------------------------------------------------------

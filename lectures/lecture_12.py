@@ -47,7 +47,7 @@ from .recording import Note, Recording, names_looked_up, notes_of, record, what_
 __all__ = ["check", "notes_of", "predict", "ready"]
 
 lecture = Lecture(__file__)
-check, ready, predict = lecture.check, lecture.ready, lecture.predict
+check, ready, predict, grade = lecture.check, lecture.ready, lecture.predict, lecture.grade
 
 
 # --- Pictures of what a kernel touches ----------------------------------------------------------------------

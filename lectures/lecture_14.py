@@ -18,7 +18,7 @@ from .checking import Case, Lecture, case, drawn, is_tensor
 WRITE = "This is the library's `{}`. Write your own, with operators such as `+` and `**`."
 
 lecture = Lecture(__file__)
-check, ready, predict = lecture.check, lecture.ready, lecture.predict
+check, ready, predict, grade = lecture.check, lecture.ready, lecture.predict, lecture.grade
 
 
 def size_of(x: Any) -> float:

@@ -23,7 +23,7 @@ from viz.plots.look import RED
 from .checking import Case, Lecture, case, drawn, given
 
 lecture = Lecture(__file__)
-check, ready, predict = lecture.check, lecture.ready, lecture.predict
+check, ready, predict, grade = lecture.check, lecture.ready, lecture.predict, lecture.grade
 
 MOOD = 0.2  # the share of songs at which mood decides, against the rule
 

@@ -18,7 +18,7 @@ from viz.plots.look import DIVERGING, INK, ORANGE, PAPER, drawing, figure_of, fr
 from .checking import Case, Lecture, Names, arrays, as_array, case, given, kind, values, whole
 
 lecture = Lecture(__file__)
-check, ready, predict = lecture.check, lecture.ready, lecture.predict
+check, ready, predict, grade = lecture.check, lecture.ready, lecture.predict, lecture.grade
 
 #: Nine numbers each: what they answer to is what they are called.
 KERNELS = {

@@ -20,7 +20,7 @@ from .checking import SCORES, Case, Lecture, Names, as_array, given, show, to_nu
 from .checking.inputs import FILLS
 
 lecture = Lecture(__file__)
-check, ready, predict = lecture.check, lecture.ready, lecture.predict
+check, ready, predict, grade = lecture.check, lecture.ready, lecture.predict, lecture.grade
 
 
 # --- What answers are tried on ------------------------------------------------------------------------------

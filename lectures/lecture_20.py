@@ -40,7 +40,7 @@ from .team import Processes, Threads, Worker, team
 __all__ = ["Threads", "check", "predict", "ready", "team"]
 
 lecture = Lecture(__file__)
-check, ready, predict = lecture.check, lecture.ready, lecture.predict
+check, ready, predict, grade = lecture.check, lecture.ready, lecture.predict, lecture.grade
 
 
 # --- What the cells use -------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ real ones, on the engines of ipyparallel, and mpi4py carries their mail. `team` 
 from __future__ import annotations
 
 import atexit
+import copy
 import ctypes
 import os
 import pickle
@@ -46,6 +47,7 @@ PACKAGES = ("ipyparallel", "mpi4py", "mpich")  # what `Processes` need; the last
 MOST_SECONDS = 20  # that a process waits for a message
 MOST_SECONDS_TO_START = 60
 ITEMS = object()
+IN_TURNS = sys.platform == "emscripten"  # a browser has neither threads nor processes: see `Threads.in_turns`
 
 
 class NoMail(RuntimeError):
@@ -100,7 +102,8 @@ class Threads:
 
     def __repr__(self) -> str:
         because = f", since {self.why}" if self.why else ""
-        return f"{self.size} workers, each a thread of this process{because}."
+        kind = "played one after another in this process" if IN_TURNS else "each a thread of this process"
+        return f"{self.size} workers, {kind}{because}."
 
     @property
     def sent(self) -> list[int]:
@@ -132,6 +135,8 @@ class Threads:
         """
         arguments = [()] * self.size if items is ITEMS else [(item,) for item in items]
         self.post = post = Post(len(arguments))
+        if IN_TURNS:
+            return self.in_turns(function, arguments)
         results: list[Any] = [None] * len(arguments)
         errors: dict[int, BaseException] = {}
 
@@ -161,8 +166,48 @@ class Threads:
             raise error
         return results
 
+    def in_turns(self, function: Callable[..., Any], arguments: list[tuple]) -> list[Any]:
+        """Run a function on one worker after the other, where there are no threads.
+
+        No function can be halted in its middle. So a worker whose mail is not there yet is stopped by an exception,
+        and starts again later: what it has sent before is not sent again, and it receives once more what it has
+        received.
+        """
+        post, results = self.post, [None] * len(arguments)
+        came: list[list[np.ndarray]] = [[] for _ in arguments]
+        ended: set[int] = set()
+        while len(ended) < post.size:
+            before = post.sent.total(), post.received.total(), len(ended)
+            for rank in set(range(post.size)) - ended:
+                calls = Counter(sent=0, received=0)
+
+                def send(numbers: Any, to: int, rank: int = rank, calls: Counter = calls) -> None:
+                    calls["sent"] += 1
+                    if calls["sent"] > post.letters[rank]:
+                        post.send(rank, numbers, to)
+
+                def receive(source: int, rank: int = rank, calls: Counter = calls) -> np.ndarray:
+                    calls["received"] += 1
+                    if calls["received"] > len(came[rank]):
+                        came[rank].append(post.take(rank, source))
+                    return came[rank][calls["received"] - 1].copy()
+
+                with suppress(_NotYet):
+                    results[rank] = function(
+                        Worker(rank, post.size, send, receive), *copy.deepcopy(arguments[rank])
+                    )
+                    ended.add(rank)
+                    post.done(rank)
+            if before == (post.sent.total(), post.received.total(), len(ended)):
+                raise NoMail(post.look())
+        return results
+
     def stop(self) -> None:
         """Nothing is left running."""
+
+
+class _NotYet(BaseException):
+    """A worker waits for mail, and the next one should go on."""
 
 
 class Post:
@@ -172,6 +217,7 @@ class Post:
         self.size = size
         self.sent: Counter[int] = Counter()
         self.received: Counter[int] = Counter()
+        self.letters: Counter[int] = Counter()
         self.ways: set[tuple[int, int]] = set()  # who has sent something to whom
         self._boxes: defaultdict[tuple[int, int], deque] = defaultdict(deque)
         self._changed = threading.Condition()
@@ -183,12 +229,13 @@ class Post:
     def send(self, rank: int, numbers: Any, to: int) -> None:
         """Put a copy into the box of a worker."""
         self._check(rank, to, "sends to")
-        copy = np.array(numbers)
+        numbers = np.array(numbers)
         with self._changed:
             if self._closed:
                 raise Interrupted
-            self._boxes[rank, to].append(copy)
-            self.sent[rank] += copy.size
+            self._boxes[rank, to].append(numbers)
+            self.sent[rank] += numbers.size
+            self.letters[rank] += 1
             self.ways.add((rank, to))
             self._changed.notify_all()
 
@@ -209,6 +256,21 @@ class Post:
             message = box.popleft()
             self.received[rank] += message.size
             return message
+
+    def take(self, rank: int, source: int) -> np.ndarray:
+        """The next message of a worker, if it is there; otherwise this one has to wait."""
+        self._check(rank, source, "waits for")
+        if not self._boxes[source, rank]:
+            self._waiting[rank] = source
+            raise _NotYet
+        self._waiting.pop(rank, None)
+        return self.receive(rank, source)
+
+    def look(self) -> str:
+        """Who waits in vain, in words."""
+        with self._changed:
+            self._look()
+        return self._stuck
 
     def close(self) -> None:
         """Take no more mail, and let nobody wait."""

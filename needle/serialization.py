@@ -4,8 +4,8 @@ Files are in the format of `safetensors <https://huggingface.co/docs/safetensors
 whoever wrote it. Tensors and arrays lie in it by name, so that other programs can read them. How they were
 nested, and the numbers and words between them, is JSON text in the file's metadata.
 
-The format: the length of the header in eight bytes, the header, which is JSON and says of each array its type,
-its shape, and where its numbers begin and end, and then the numbers themselves, with no gap between them.
+The format: the length of the header in eight bytes, the header, which is JSON and says of each array its
+type, its shape, and where its numbers begin and end, and then the numbers, with no gap between them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,16 @@ __all__ = ["as_bytes", "load", "save"]
 
 STRUCTURE = "needle.structure"  # the entry of the metadata that holds the JSON text
 # The format's names of the types that NumPy and Tensors can hold.
-TYPES = {"BOOL": "?", "F16": "<f2", "F32": "<f4", "F64": "<f8", "I8": "i1", "I16": "<i2", "I32": "<i4", "I64": "<i8"}
+TYPES = {
+    "BOOL": "?",
+    "F16": "<f2",
+    "F32": "<f4",
+    "F64": "<f8",
+    "I8": "i1",
+    "I16": "<i2",
+    "I32": "<i4",
+    "I64": "<i8",
+}
 TYPES |= {"U8": "u1", "U16": "<u2", "U32": "<u4", "U64": "<u8"}
 LONGEST = 100_000_000  # bytes of a header
 
@@ -63,7 +72,9 @@ def as_bytes(state: Any) -> bytes:
     names = {np.dtype(dtype): name for name, dtype in TYPES.items()}
     header: dict[str, Any] = {"__metadata__": {STRUCTURE: json.dumps(structure)}}
     pieces, end = [], 0
-    for name in sorted(arrays, key=lambda name: (-arrays[name].itemsize, name)):  # so each lies well in memory
+    for name in sorted(
+        arrays, key=lambda name: (-arrays[name].itemsize, name)
+    ):  # so each lies well in memory
         dtype = arrays[name].dtype.newbyteorder("<")
         pieces.append(arrays[name].astype(dtype).tobytes())
         start, end = end, end + len(pieces[-1])
@@ -141,7 +152,7 @@ def _read(file: Any) -> tuple[dict[str, np.ndarray], str | None]:
         shape = about["shape"]
         if start != place or not start <= end <= whole - 8 - length:
             raise ValueError
-        if not all(type(size) is int and size >= 0 for size in (start, end, *shape)):
+        if not all(isinstance(size, int) and size >= 0 for size in (start, end, *shape)):
             raise TypeError
         if about["dtype"] not in TYPES:
             raise _Unknown(f"{name!r} holds {about['dtype']}")
@@ -151,7 +162,7 @@ def _read(file: Any) -> tuple[dict[str, np.ndarray], str | None]:
         numbers = bytearray(end - start)
         file.readinto(numbers)
         array = np.frombuffer(numbers, dtype).reshape(shape)
-        if dtype == bool and (array.view("uint8") > 1).any():
+        if about["dtype"] == "BOOL" and (array.view("uint8") > 1).any():
             raise ValueError
         arrays[name] = array.astype(dtype.newbyteorder("="), copy=False)
         place = end

@@ -27,6 +27,7 @@ from nbformat import NotebookNode
 
 ROOT = Path(__file__).resolve().parent.parent
 TRIPLE = ["exercise", "check", "solution"]
+LEFT_OUT = {"solution", "badge", "marks"}  # where nbgrader collects, nobody needs a file of marks
 SOLUTION = re.compile(r"<details>[^`]*```python\n(?P<code>((?!```).)*)\n```((?!```).)*</details>", re.DOTALL)
 
 
@@ -77,13 +78,13 @@ def solved(notebook: NotebookNode) -> NotebookNode:
 
 
 def student(notebook: NotebookNode) -> NotebookNode:
-    """The notebook without its solutions and the badge that leads to them, and with nbgrader's marks."""
+    """The notebook without its solutions, the badge that leads to them and `grade`, with nbgrader's marks."""
     edition = deepcopy(notebook)
     for exercise in exercises(notebook):
         for index, graded in ((exercise.stub, False), (exercise.check, True)):
             cell = edition.cells[index]
             cell.metadata["nbgrader"] = nbgrader_marks(cell.id, graded)
-    edition.cells = [cell for cell in edition.cells if not {"solution", "badge"} & set(tags(cell))]
+    edition.cells = [cell for cell in edition.cells if not LEFT_OUT & set(tags(cell))]
     return edition
 
 

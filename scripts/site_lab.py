@@ -15,12 +15,11 @@ from tempfile import TemporaryDirectory
 import nbformat
 from make_book import COLAB
 from nbformat import NotebookNode
-from site_python import PACKAGES
+from site_python import PACKAGES, PYODIDE_KERNEL, jupyterlite
 
 ROOT = Path(__file__).resolve().parent.parent
 #: What draws widgets on the page, each in the wheel that brings it.
 EXTENSIONS = ("jupyterlab_widgets", "anywidget")
-PYODIDE_KERNEL = "share/jupyter/labextensions/@jupyterlite/pyodide-kernel-extension"
 #: From the script of a kernel's worker, and from the page, to the folder of the site.
 FROM_KERNEL, FROM_PAGE = "../../../../../", "../../"
 SETTINGS = {
@@ -77,7 +76,7 @@ def build_lab(site: Path, graphviz: str, wheels: list[Path]) -> None:
         "litePluginSettings": {"@jupyterlite/pyodide-kernel-extension:kernel": kernel},
     }
     extensions = [str(x) for x in wheels if x.name.startswith(EXTENSIONS)]
-    extensions.append(str(Path(sys.prefix) / PYODIDE_KERNEL))
+    extensions.append(str(jupyterlite() / PYODIDE_KERNEL))
     with TemporaryDirectory() as made:
         folder = Path(made)
         (folder / "contents").mkdir()
@@ -101,7 +100,8 @@ def build_lab(site: Path, graphviz: str, wheels: list[Path]) -> None:
         ):
             (folder / name).write_text(json.dumps(content), "utf-8")
         command = [sys.executable, "-m", "jupyterlite_core", "build"]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=os.environ)
+        variables = os.environ | {"PYTHONPATH": str(jupyterlite())}
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=variables)
         if done.returncode:
             sys.exit(f"JupyterLite could not be built:\n{done.stdout}{done.stderr}")
     start = lab / "lab" / "index.html"

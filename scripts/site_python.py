@@ -16,7 +16,7 @@ import sys
 import tarfile
 from pathlib import Path
 from typing import Any
-from zipfile import ZipFile
+from zipfile import ZipFile, ZipInfo
 
 ROOT = Path(__file__).resolve().parent.parent
 BROWSER = ROOT / "browser"
@@ -25,14 +25,16 @@ KEPT = ROOT / "build" / "downloads"
 FILES: dict[str, dict[str, str]] = json.loads((BROWSER / "files.json").read_text("utf-8"))
 CORE = ("pyodide.js", "pyodide.mjs", "pyodide.asm.js", "pyodide.asm.wasm", "python_stdlib.zip")
 #: Of Pyodide's packages; those that they need come with them.
-PACKAGES = ["numpy", "matplotlib", "pillow", "micropip", "ipython", "jedi", "sqlite3", "ssl"]
-#: What they could do that no page does: draw time zones and PDF, encrypt. It would double what is loaded.
-WITHOUT = {"matplotlib": {"pytz", "fonttools"}, "ssl": {"openssl"}}
+PACKAGES = ["numpy", "matplotlib", "pillow", "micropip", "ipython", "jedi"]
+#: What they could do that no page does: write time zones and PDF, remember what was typed.
+WITHOUT = {"matplotlib": {"pytz", "fonttools"}, "ipython": {"sqlite3"}}
+#: JupyterLite's kernel waits for these, which are large, and needs neither: an empty package will do.
+EMPTY = ["sqlite3", "ssl"]
 #: What our wheel needs on every page. Lectures need more, and ask for it.
 NEEDS = ["numpy"]
-JUPYTERLITE = Path(
-    sys.prefix, "share/jupyter/labextensions/@jupyterlite/pyodide-kernel-extension/static/pypi"
-)
+#: The releases that fit this Pyodide. They have a folder of their own: JupyterLab would load the extension, too.
+JUPYTERLITE = ("jupyterlite-core==0.6.4", "jupyterlite-pyodide-kernel==0.6.1")
+PYODIDE_KERNEL = "share/jupyter/labextensions/@jupyterlite/pyodide-kernel-extension"
 KERNEL = ("ipykernel", "piplite", "pyodide_kernel", "widgetsnbextension-4")
 
 
@@ -67,6 +69,7 @@ def add_python(site: Path, pyodide: str) -> list[Path]:
         else:
             copy_checked(Path(pyodide, entry["file_name"]), folder, entry["sha256"])
     wheels = [build_wheel(folder), *get_wheels(folder), *kernel_wheels(folder)]
+    wheels += [empty_wheel(folder, name) for name in EMPTY]
     for wheel in wheels:
         entry = entry_of(wheel, NEEDS if wheel == wheels[0] else [])
         lock["packages"][entry["name"].replace("_", "-")] = entry
@@ -132,10 +135,32 @@ def get_wheels(target: Path) -> list[Path]:
     return [copy_checked(KEPT / name, target, sha256) for name, sha256 in FILES["wheels"].items()]
 
 
+def jupyterlite() -> Path:
+    """The folder in which JupyterLite is installed, which pip does the first time."""
+    folder = KEPT / "jupyterlite"
+    if not folder.exists():
+        made = KEPT / "jupyterlite.part"
+        shutil.rmtree(made, ignore_errors=True)
+        install = [sys.executable, "-m", "pip", "install", "--quiet", "--constraint", "constraints.txt"]
+        subprocess.run([*install, "--target", str(made), *JUPYTERLITE], cwd=ROOT, check=True)
+        made.rename(folder)
+    return folder
+
+
 def kernel_wheels(target: Path) -> list[Path]:
     """What JupyterLite's kernel consists of, which its package brings."""
-    wheels = [path for path in sorted(JUPYTERLITE.glob("*.whl")) if path.name.startswith(KERNEL)]
-    return [Path(shutil.copy(path, target)) for path in wheels]
+    wheels = sorted((jupyterlite() / PYODIDE_KERNEL / "static" / "pypi").glob("*.whl"))
+    return [Path(shutil.copy(x, target)) for x in wheels if x.name.startswith(KERNEL)]
+
+
+def empty_wheel(target: Path, name: str) -> Path:
+    """A package with nothing in it."""
+    wheel = target / f"{name}-0-py3-none-any.whl"
+    with ZipFile(wheel, "w") as files:
+        files.writestr(
+            ZipInfo(f"{name}-0.dist-info/METADATA"), f"Metadata-Version: 2.1\nName: {name}\nVersion: 0\n"
+        )
+    return wheel
 
 
 def from_npm(package: str, name: str) -> bytes:
@@ -145,9 +170,7 @@ def from_npm(package: str, name: str) -> bytes:
     if not path.exists():
         npm = shutil.which("npm")
         if npm is None:
-            sys.exit(
-                f"The site needs {release}: install Node.js (nodejs.org), whose program npm fetches it."
-            )
+            sys.exit(f"The site needs {release}: install Node.js (nodejs.org), whose program npm fetches it.")
         KEPT.mkdir(parents=True, exist_ok=True)
         subprocess.run([npm, "pack", "--silent", release], cwd=KEPT, check=True, stdout=subprocess.DEVNULL)
     check(path, sha256)

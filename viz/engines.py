@@ -58,18 +58,21 @@ async def in_browser(module: Any = None) -> None:
     module : str or JavaScript module, optional
         The address of its file ``viz.js``, or what JavaScript's ``import(address)`` gives. Where the page's
         policy forbids `eval`, as a strict one does, only the latter works. By default, the address that the
-        environment variable ``VIZ_JS`` has.
+        environment variable ``VIZ_JS`` has; without one, nothing happens.
 
     Examples
     --------
     >>> await viz.in_browser("../files/viz.js")
     """
     global _viz_js
-    if module is None or isinstance(module, str):
+    module = module or os.environ.get("VIZ_JS")
+    if module is None:
+        return
+    if isinstance(module, str):
         from js import URL, location
         from pyodide.code import run_js
 
-        address = URL.new(module or os.environ["VIZ_JS"], location.href).href
+        address = URL.new(module, location.href).href
         module = await run_js(f"import({json.dumps(address)})")
     _viz_js = await module.instance()
 

@@ -21,7 +21,7 @@ self.onmessage = async ({ data: { id, name, given } }) => {
     if (given.view === DRAWN_BY_MATPLOTLIB && !("matplotlib" in python.loadedPackages)) {
       say("matplotlib is loading", 0.5);
       await python.loadPackage("matplotlib", { messageCallback: () => {} });
-      python.pyimport("matplotlib.pyplot");
+      python.pyimport("viz.kept"); // which finds the fonts, for some seconds
     }
     postMessage({ working: true });
     postMessage({ id, answer: explorer[name].callKwargs(given) });

@@ -1,14 +1,15 @@
 """How the lectures check answers, and ask questions.
 
-A lecture's module makes one `Lecture`, and its notebook takes three functions from it::
+A lecture's module makes one `Lecture`, and its notebook takes four functions from it::
 
-    from lectures.lecture_07 import check, predict, ready
+    from lectures.lecture_07 import check, grade, predict, ready
 
 - ``check(derivative)`` checks the reader's function `derivative`. It prints that the answer is right, or
   that it is not tried yet; if it is wrong, it raises `WrongAnswer`, whose message teaches.
 - ``ready(derivative)`` gives the reader's function if it is right, else the lecture's own.
 - ``predict("too early")`` asks a question. The reader answers first, and then sees what is right, and
   what is wrong about each other answer.
+- ``grade("Ada")`` checks all answers again, and writes what passed into a file to hand in.
 
 What is right, and what is said of the usual mistakes, stands in the lecture's module and in the TOML file
 beside it, so that no cell of the notebook gives an answer away. ``lectures/README.md`` says how to write them.

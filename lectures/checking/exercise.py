@@ -3,7 +3,7 @@
 An exercise is written as its solution, with the lecture's own example and a strategy that draws more inputs::
 
     lecture = Lecture(__file__)
-    check, ready, predict = lecture.check, lecture.ready, lecture.predict
+    check, ready, predict, grade = lecture.check, lecture.ready, lecture.predict, lecture.grade
 
     @lecture.exercise(case(3.0), draws=drawn(NUMBERS), otherwise="Write down what comes out for 3.")
     def double(x):
@@ -25,14 +25,18 @@ the mistake that gives there what the answer gave, and shows its sentence. So a 
 from __future__ import annotations
 
 import inspect
+import json
 import os
 import re
+import sys
 import textwrap
 import time
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from importlib import metadata
 from itertools import takewhile
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -46,6 +50,7 @@ from .comparison import Compare, values
 from .contracts import STANDARD, Contract
 from .habits import habit
 from .inputs import Case, smallest
+from .marks import cells_of, seal
 from .questions import Question, question
 
 NUMBER = 100  # of inputs are drawn for an exercise
@@ -302,6 +307,7 @@ class Lecture:
     def __init__(self, file: str = ""):
         self.exercises: dict[str, Exercise] = {}
         self._being_checked: set[str] = set()
+        self.number = Path(file).stem[-2:]
         beside = Path(file).with_suffix(".toml") if file else None
         written = tomllib.loads(beside.read_text(encoding="utf-8")) if beside and beside.exists() else {}
         self.slips: dict[str, list[list[str]]] = written.pop("slips", {})
@@ -380,6 +386,29 @@ class Lecture:
             pass
         print(f"{exercise.name} has not passed its check yet, so the lecture's own stands in for it.")
         return with_classes_of(answer, exercise.right, self.exercises)
+
+    def grade(self, name: str) -> None:
+        """Check the answers in the notebook that calls this, and write what passed into a file to hand in."""
+        if name.strip().lower() in ("", "your name"):
+            print("Write your own name between the quotation marks, and run this cell again.")
+            return
+        exercises: list[dict[str, Any]] = []
+        for exercise in self.exercises.values():
+            answer, said = sys._getframe(1).f_globals.get(exercise.name), "not tried"
+            if cells := cells_of(answer):
+                said = "not yet"
+                with suppress(Exception):
+                    said = "passed" if self._passes(exercise, answer) else "not tried"
+            kept = [] if said == "not tried" else cells
+            exercises.append({"name": exercise.name, "passed": said == "passed", "cells": kept})
+            print(f"{exercise.name:24}{said}")
+        version = next((found.version for found in metadata.distributions(name="needle-notebooks")), "")
+        marks = {"lecture": self.number, "name": name, "version": version, "exercises": exercises}
+        path = Path(self.number + re.sub(r"\W+", "_", f" {name}")[:40] + ".marks.json")
+        path.write_text(json.dumps({**marks, "seal": seal(marks)}, indent=1), encoding="utf-8")
+        print(
+            f"\nHand in {path}: it lies beside this notebook. In the list of files, right-click it: Download."
+        )
 
     def predict(self, name: str) -> Question:
         """Ask the question of this name.

@@ -288,8 +288,10 @@ _CAUSES = (
 
 _NUMPY_KERNELS = f"{__package__}.ndarray_backend_numpy"
 _CPU_NUMPY = BackendDevice("cpu_numpy", _NUMPY_KERNELS)
-#: Without Numba, which no browser has, NumPy computes. (llvmlite is what Numba compiles with: no stand-in has it.)
-_CPU = BackendDevice("cpu", f"{__package__}.ndarray_backend_numba_cpu") if find_spec("llvmlite") else _CPU_NUMPY
+#: Without Numba, which no browser has, NumPy computes. Numba compiles with llvmlite, which no stand-in has.
+_CPU = (
+    BackendDevice("cpu", f"{__package__}.ndarray_backend_numba_cpu") if find_spec("llvmlite") else _CPU_NUMPY
+)
 _CUDA = CudaDevice()
 
 

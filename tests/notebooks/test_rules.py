@@ -135,13 +135,25 @@ def test_the_first_exercise_comes_early(notebook, editions):
 
 
 def test_it_ends_with_three_lines_three_questions_and_the_way_on(notebook):
-    last = notebook.cells[-1].source
+    last = notebook.cells[-2].source
     assert last.startswith("## In three lines\n\n1. ")
     lines, _, rest = last.partition("**Can you say it?**")
     questions, _, way_on = rest.partition("**Next:**")
     assert re.findall(r"^(\d)\. ", lines, re.MULTILINE) == ["1", "2", "3"]
     assert len(re.findall(r"<details><summary>[^<]+\?</summary>\n\n", questions)) == 3
     assert "](https://" in way_on, "the way on is a link that works in Colab, too"
+
+
+def test_below_that_it_can_be_handed_in(notebook, lecture, editions):
+    last = notebook.cells[-1]
+    assert last.metadata["tags"] == ["marks"]
+    first, *_, call = last.source.splitlines()
+    assert (first, call) == (f"from lectures.lecture_{lecture.stem[:2]} import grade", 'grade("your name")')
+    checks = [notebook.cells[exercise.check].source for exercise in editions.exercises(notebook)]
+    names = re.findall(r"check\((\w+)\)", "\n".join(checks))
+    for cell in notebook.cells:
+        if cell.cell_type == "code":  # `grade` finds the answers by their names
+            assert not re.search(rf"(?m)^({'|'.join(names)})\b(, \w+)* = ", cell.source), cell.id
 
 
 def test_every_link_to_a_file_leads_to_one(notebook, lecture):

@@ -29,6 +29,7 @@ import numpy as np
 from needle.autograd import Tensor
 
 from ..text import counted
+from . import without_numba
 
 __all__ = ["KernelTrace", "Race", "ThreadAccess", "trace_kernel"]
 
@@ -302,7 +303,7 @@ class _Cuda:
         try:
             from numba.cuda.simulator.kernelapi import Dim3, FakeCUDAModule  # other plots don't need Numba
         except ImportError:
-            from .without_numba import Dim3, FakeCUDAModule  # type: ignore[assignment]
+            Dim3, FakeCUDAModule = without_numba.Dim3, without_numba.FakeCUDAModule
 
         self._trace = trace
         self._simulator = FakeCUDAModule(trace.grid, trace.block, 0)

@@ -77,8 +77,12 @@ def _changed(change: Any) -> Any:
 class _Atomic:
     add = _changed(lambda old, value: old + value)
     sub = _changed(lambda old, value: old - value)
-    max = _changed(lambda old, value: old if math.isnan(value) else value if math.isnan(old) else max(old, value))
-    min = _changed(lambda old, value: old if math.isnan(value) else value if math.isnan(old) else min(old, value))
+    max = _changed(
+        lambda old, value: old if math.isnan(value) else value if math.isnan(old) else max(old, value)
+    )
+    min = _changed(
+        lambda old, value: old if math.isnan(value) else value if math.isnan(old) else min(old, value)
+    )
     and_ = _changed(lambda old, value: old & value)
     or_ = _changed(lambda old, value: old | value)
     xor = _changed(lambda old, value: old ^ value)

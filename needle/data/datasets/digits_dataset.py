@@ -23,8 +23,8 @@ def digits(train: bool = True, transforms: Sequence[Callable] | None = None) -> 
     """1,797 handwritten digits of 8 × 8 pixels, to learn from or to test with.
 
     They are the test set of UCI's "Optical Recognition of Handwritten Digits" (Alpaydin and Kaynak, 1998;
-    CC BY 4.0, https://doi.org/10.24432/C50P49). Every fifth image of each digit is for testing, the others are for learning. So each digit has the same
-    share in both parts, and the parts are always the same.
+    CC BY 4.0, https://doi.org/10.24432/C50P49). Every fifth image of each digit is for testing, the others
+    are for learning. So each digit has the same share in both parts, and the parts are always the same.
 
     Parameters
     ----------
