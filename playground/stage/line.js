@@ -3,6 +3,7 @@
 
 import { inSite } from "./site.js";
 
+const PATIENCE = 3000; // milliseconds
 const CANNOT = "This browser can't run Python: it needs WebAssembly and module workers. Take a newer browser: a current Firefox, Chrome, Edge or Safari can.";
 
 // `hear` gets each message. `loads` is told what is being loaded, and which part of all is there.
@@ -72,8 +73,9 @@ class WorkerLine {
   }
 
   async #start(hear, loads) {
-    const { kept } = await import(inSite("keep.js"));
-    await kept; // so that a second visit works without a network
+    // What is loaded from then on is kept: a second visit works without a network. Where it can't be, Python starts.
+    const late = new Promise((go) => setTimeout(go, PATIENCE));
+    await Promise.race([late, import(inSite("keep.js")).then(({ kept }) => kept).catch(() => {})]);
     this.#worker = new Worker(inSite("python/playground.js"), { type: "module" });
     let isThere = false; // its script runs
     this.#worker.onmessage = ({ data }) => {

@@ -57,6 +57,9 @@ let pending = null;
 let lastTaken = 0; // when the last picture was taken up
 let allPainted = 0;
 const stale = new Set(); // the parts that must be painted
+const parts = document.querySelectorAll("#sheet, .network, .output, .inside-fold, #take-home"); // each needs a scene
+
+for (const part of parts) part.inert = true;
 
 stage.say = (text) => write(find("[data-note=spoken]"), text);
 // The newest of notices and problems is what counts.
@@ -88,7 +91,6 @@ function receive(message) {
 
 function welcome(message) {
   stage.welcome = message;
-  stage.lostLine = null;
   controls.build();
   lessons.build();
   sharing.build();
@@ -97,6 +99,7 @@ function welcome(message) {
 }
 
 function takeScene(message) {
+  for (const part of parts) part.inert = false;
   if (message.remark && message.remark !== stage.scene?.remark) {
     remark = message.remark;
     setTimeout(() => { remark = null; showStatus(); }, 2 * NOTICE); // a notice may hide it at first
@@ -160,6 +163,7 @@ function fits(picture) {
 
 // Where Python runs in this browser: what is being loaded, and which part of all is there; nothing once it is.
 function loads(words, share) {
+  stage.lostLine = null;
   stage.loading = words ?? null;
   find(".loading").value = share ?? 0;
   find(".loading").hidden = !words;
@@ -175,7 +179,6 @@ function lost(text, way) {
   const again = element("button", { className: "small", textContent: way });
   again.onclick = () => {
     again.remove();
-    stage.lostLine = null;
     stage.connection.open();
   };
   find(".status").append(again);

@@ -33,6 +33,8 @@ def pytest_generate_tests(metafunc):
     if "address" in metafunc.fixturenames:
         is_there_too = f" {metafunc.function.__name__.removeprefix('test_')}," in ON_THE_SITE
         where = ["app", *([pytest.param("site", marks=pytest.mark.slow)] if is_there_too else [])]
+        if metafunc.module.__name__.endswith("test_site"):
+            where = ["site"]
         metafunc.parametrize("address", where, indirect=True, scope="module")
 
 
