@@ -32,7 +32,7 @@ WITHOUT = {"matplotlib": {"pytz", "fonttools"}}
 EMPTY = "ssl"
 #: What our wheel needs on every page. Lectures need more, and ask for it.
 NEEDS = ["numpy"]
-#: The releases that fit this Pyodide. They have a folder of their own: JupyterLab would load the extension, too.
+#: What fits this Pyodide. It has a folder of its own: JupyterLab would load the extension, too.
 JUPYTERLITE = ("jupyterlite-core==0.6.4", "jupyterlite-pyodide-kernel==0.6.1")
 PYODIDE_KERNEL = "share/jupyter/labextensions/@jupyterlite/pyodide-kernel-extension"
 KERNEL = ("ipykernel", "piplite", "pyodide_kernel", "widgetsnbextension-4")
