@@ -53,7 +53,7 @@ def main() -> None:
         "--pyodide", default=given, help="where Pyodide's packages are: an address, or a folder to copy from"
     )
     parser.add_argument("--run", nargs="*", default=[], metavar="NUMBER", help="in the book, run only these")
-    parser.add_argument("--pages", action="store_true", help="leave out the book and the lectures' notebooks")
+    parser.add_argument("--without-book", action="store_true", help="leave out the book, which takes minutes")
     options = parser.parse_args()
     site: Path = options.output
     shutil.rmtree(site, ignore_errors=True)
@@ -65,14 +65,14 @@ def main() -> None:
     shutil.copy(BROWSER / "python.js", site / "python")
     add_playground(site)
     add_explorer(site)
-    if not options.pages:
-        build_lab(site, graphviz, wheels)
+    build_lab(site, graphviz, wheels)
+    if not options.without_book:
         build_book(site, options.run)
     build_front(site)
     if options.pyodide.startswith(("http://", "https://")):
         allow(site, options.pyodide)
     broken = list(faults(site, left_out=("lab", "pyodide")))
-    if broken and not options.pages:
+    if broken and not options.without_book:
         sys.exit("\n".join([*broken, "The site has broken links."]))
     keep_for_later(site)
     print(site / "index.html")

@@ -25,14 +25,14 @@ KEPT = Path.home() / ".cache" / "needle-notebooks" / "pyodide"
 
 @contextmanager
 def served_site() -> Iterator[str]:
-    """Make the site without the book and the lectures; its address while the context lasts.
+    """Make the site without the book; its address while the context lasts.
 
     Where Pyodide cannot be had, the test is left out.
     """
     folder = os.environ.get("PYODIDE") or _get_pyodide()
     with TemporaryDirectory() as made:
         site = Path(made, "site")
-        command = [sys.executable, str(ROOT / "scripts" / "make_site.py"), "--pages", f"--output={site}"]
+        command = [sys.executable, str(ROOT / "scripts" / "make_site.py"), "--without-book", f"--output={site}"]
         done = subprocess.run([*command, f"--pyodide={folder}"], capture_output=True, text=True, cwd=ROOT)
         if done.returncode and shutil.which("npm") is None:
             pytest.skip("needs npm, or its packages in build/downloads")
