@@ -146,7 +146,7 @@ numbers: dict[str, Any] = {"use": in_lists, "contracts": (from_numbers,)}
     case((1, 0, 2), (12, 5, 2), 6),
     case((56_789, 12_345), (70_000, 1), 0),
     draws=st.tuples(st.sampled_from(LAYOUTS), st.sampled_from([5, 7, 3, 1, 10, 11, 0])).map(
-        lambda x: case(index_of(x[1] % prod(x[0][0]), x[0][0]), *x[0][1:])
+        lambda x: case(index_of(x[1] % prod(x[0][0]), x[0][0]), *x[0][1:])  # type: ignore[has-type]
     ),
     otherwise="Start at the offset. For each axis, walk as many steps as the index says, each as long as the "
     "stride of that axis.",

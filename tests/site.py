@@ -32,7 +32,12 @@ def served_site() -> Iterator[str]:
     folder = os.environ.get("PYODIDE") or _get_pyodide()
     with TemporaryDirectory() as made:
         site = Path(made, "site")
-        command = [sys.executable, str(ROOT / "scripts" / "make_site.py"), "--without-book", f"--output={site}"]
+        command = [
+            sys.executable,
+            str(ROOT / "scripts" / "make_site.py"),
+            "--without-book",
+            f"--output={site}",
+        ]
         done = subprocess.run([*command, f"--pyodide={folder}"], capture_output=True, text=True, cwd=ROOT)
         if done.returncode and shutil.which("npm") is None:
             pytest.skip("needs npm, or its packages in build/downloads")
