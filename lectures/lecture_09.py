@@ -262,9 +262,8 @@ def templates(W: np.ndarray, digits: Sequence[int] = (0, 1, 3)) -> None:
     for ax, digit in zip(panels, digits, strict=True):
         viz.matrix(W[:64, digit].reshape(8, 8), title=f"weights of the {digit}", limit=reach, ax=ax)
         ax.set(xticks=[], yticks=[])
-    figure = panels[0].figure
-    for bar in figure.axes[len(panels) : -1]:  # one scale for all
-        bar.remove()
+    for ax in panels[:-1]:  # one scale for all
+        ax.images[0].colorbar.remove()
 
 
 def two_curves(history: Sequence[Sequence[float]]) -> None:
@@ -291,7 +290,7 @@ def confusion(true: np.ndarray, named: np.ndarray) -> None:
         xlabel="what the net says",
         ylabel="what it is",
     )
-    ax.figure.axes[-1].remove()  # the numbers are written in the cells
+    ax.images[0].colorbar.remove()  # the numbers are written in the cells
     for text in ax.texts:
         if text.get_text() == "0":
             text.set_text("")

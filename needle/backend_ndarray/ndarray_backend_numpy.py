@@ -210,7 +210,8 @@ def gather(a: Array, out: Array, index: Array, n: int, inner: int) -> None:
     """
     found = out.buffer.reshape(-1, index.size, inner)
     # With "raise", the default, NumPy would make a copy first.
-    np.take(a.buffer.reshape(-1, n, inner), index.buffer, 1, found, "clip")
+    places = index.buffer.astype(np.intp, copy=False)  # 32 bits in a browser, where NumPy takes no others
+    np.take(a.buffer.reshape(-1, n, inner), places, 1, found, "clip")
 
 
 def scatter_add(a: Array, out: Array, index: Array, n: int, inner: int) -> None:

@@ -333,6 +333,8 @@ class Writer:
             ahead, behind = (outer,) * (outer > 1), (inner,) * (inner > 1)
             source = self._all(x.buffer, *ahead, n, *behind)
             out = self._all(nest.out.buffer, *ahead, count, *behind)
+            if place.via.buffer.dtype != np.intp:  # in a browser
+                index += ".astype(np.intp)"
             return f'np.take({source}, {index}, axis={len(ahead)}, out={out}, mode="clip")'
         values = self._all(x.buffer, x.buffer.size) if isinstance(x, Access) else self._operand(x, nest)
         out = self._all(place.buffer, place.buffer.size)
