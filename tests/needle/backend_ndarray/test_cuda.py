@@ -209,10 +209,17 @@ def test_every_failure_is_one_sentence(first_kernel, error, sentence, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_the_missing_package_is_named(first_kernel, monkeypatch):
+@pytest.mark.parametrize(
+    ("missing", "words"),
+    [
+        ("numba_cuda", r"The package numba-cuda is missing: pip install .*\.$"),
+        ("llvmlite", "There is no Numba here"),
+    ],
+)
+def test_the_missing_package_is_named(missing, words, first_kernel, monkeypatch):
     first_kernel(lambda: None)
-    monkeypatch.setattr(devices, "find_spec", lambda name: None)
-    assert re.match(r"The package numba-cuda is missing: pip install .*\.$", devices.CudaDevice().why())
+    monkeypatch.setattr(devices, "find_spec", lambda name: None if name == missing else name)
+    assert re.match(words, devices.CudaDevice().why())
 
 
 def test_the_first_kernel_runs_once_whoever_asks(first_kernel):
