@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -22,6 +23,7 @@ import pytest
 from playground.testing import chromium, find_chromium, find_nginx
 
 from .jupyter import jupyterlab, open_notebook, open_notebooks  # noqa: F401, they are fixtures
+from .site import served_site
 
 ROOT = Path(__file__).parent.parent
 # The files of the MNIST data set: where NEEDLE_DATA_DIR says, or beside the checkout.
@@ -81,6 +83,13 @@ def nbgrader() -> ModuleType:
     """The module nbgrader, which hands notebooks out and grades them."""
     needs("nbgrader", find_spec("nbgrader") is not None, "pip install nbgrader")
     return importlib.import_module("nbgrader")
+
+
+@pytest.fixture(scope="session")
+def site() -> Iterator[str]:
+    """The address of the site, without the book, on a server that sends files."""
+    with served_site() as address:
+        yield address
 
 
 @pytest.fixture(scope="session")

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
 import sys
-import threading
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
 from pathlib import Path
 from urllib.parse import parse_qs, quote, urlsplit
@@ -25,7 +20,6 @@ sys.path.insert(0, str(ROOT / "scripts"))
 site_explorer = import_module("site_explorer")
 site_python = import_module("site_python")
 
-PATH = "/teaching/needle/"
 START = 120_000  # milliseconds that Python may take to start on a busy machine
 
 
@@ -67,25 +61,9 @@ def test_the_page_has_the_colours_of_the_playground() -> None:
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    """The address of the Explorer's part of the site, on a server that has it under a path."""
-    if not os.environ.get("PYODIDE"):
-        pytest.skip("needs Pyodide's files: set PYODIDE to a folder with them")
-    folder = tmp_path_factory.mktemp("served")
-    site = folder / PATH.strip("/")
-    site_python.add_python(site, os.environ["PYODIDE"])
-    site_explorer.add_drawings(site)
-    shutil.copytree(ROOT / "browser", site / "python", ignore=lambda *_: ["explorer"])
-    site_explorer.add_explorer(site)
-
-    class Files(SimpleHTTPRequestHandler):
-        def log_message(self, *_) -> None: ...
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Files, directory=str(folder)))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}{PATH}"
-    server.shutdown()
-    server.server_close()
+def site(site: str) -> str:
+    """The address of the site, on a server that has it under a path."""
+    return f"{site}/"
 
 
 @pytest.fixture

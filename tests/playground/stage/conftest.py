@@ -13,7 +13,6 @@ import pytest
 
 from playground.testing import serve
 
-from ...site import served_site
 from .page import HEAR
 
 ON_THE_SITE = """
@@ -36,12 +35,6 @@ def pytest_generate_tests(metafunc):
         if metafunc.module.__name__.endswith("test_site"):
             where = ["site"]
         metafunc.parametrize("address", where, indirect=True, scope="module")
-
-
-@pytest.fixture(scope="session")
-def site():
-    with served_site() as address:
-        yield address
 
 
 @pytest.fixture(scope="module")
