@@ -1,7 +1,10 @@
 // Asks Python, which runs in a worker: the page stays quick, and what takes too long can be stopped.
 
 const NO_WEBASSEMBLY = "Python needs WebAssembly, which this browser doesn't have or has switched off.";
+import { kept } from "../keep.js";
+
 const LONGEST = 15; // seconds for an answer, not counting what is loaded
+const PATIENCE = 2000; // milliseconds
 
 export class Asking {
   // `say` is told what is being loaded, and which part of all is there; with no words, nothing is.
@@ -18,6 +21,13 @@ export class Asking {
     this.ready.catch(() => {}); // whoever asks hears of it
     if (typeof WebAssembly !== "object") return this.end(NO_WEBASSEMBLY);
     this.say("Python is loading", 0);
+    // What is loaded from then on is kept: a second visit works without a network. Where it can't be, Python starts.
+    const { asked } = this;
+    const late = new Promise((go) => setTimeout(go, PATIENCE));
+    Promise.race([kept, late]).then(() => asked === this.asked && this.start());
+  }
+
+  start() {
     this.worker = new Worker(new URL("worker.js", import.meta.url), { type: "module" });
     this.worker.onmessage = ({ data }) => this.hear(data);
     this.worker.onerror = (event) => {
@@ -49,7 +59,7 @@ export class Asking {
 
   giveUp() {
     const { asked } = this;
-    this.worker.terminate();
+    this.worker?.terminate();
     this.begin();
     const why = new Error(`This took longer than ${LONGEST} seconds, so it was stopped. Write less, or look at another view.`);
     for (const { reject } of asked.values()) reject(why);
