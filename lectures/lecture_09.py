@@ -263,7 +263,7 @@ def templates(W: np.ndarray, digits: Sequence[int] = (0, 1, 3)) -> None:
         viz.matrix(W[:64, digit].reshape(8, 8), title=f"weights of the {digit}", limit=reach, ax=ax)
         ax.set(xticks=[], yticks=[])
     for ax in panels[:-1]:  # one scale for all
-        ax.images[0].colorbar.remove()
+        ax.images[0].colorbar.remove()  # type: ignore[union-attr]
 
 
 def two_curves(history: Sequence[Sequence[float]]) -> None:
@@ -290,7 +290,7 @@ def confusion(true: np.ndarray, named: np.ndarray) -> None:
         xlabel="what the net says",
         ylabel="what it is",
     )
-    ax.images[0].colorbar.remove()  # the numbers are written in the cells
+    ax.images[0].colorbar.remove()  # type: ignore[union-attr]  # the numbers are written in the cells
     for text in ax.texts:
         if text.get_text() == "0":
             text.set_text("")

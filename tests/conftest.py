@@ -86,9 +86,10 @@ def nbgrader() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
-def site() -> Iterator[str]:
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of the site, without the book, on a server that sends files."""
-    with served_site() as address:
+    own = tmp_path_factory.getbasetemp()
+    with served_site(own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) as address:
         yield address
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -24,26 +25,28 @@ KEPT = Path.home() / ".cache" / "needle-notebooks" / "pyodide"
 
 
 @contextmanager
-def served_site() -> Iterator[str]:
-    """Make the site without the book; its address while the context lasts.
+def served_site(folder: Path) -> Iterator[str]:
+    """Make the site without the book, once for all processes that share a folder; its address meanwhile.
 
     Where Pyodide cannot be had, the test is left out.
     """
-    folder = os.environ.get("PYODIDE") or _get_pyodide()
-    with TemporaryDirectory() as made:
-        site = Path(made, "site")
-        command = [
-            sys.executable,
-            str(ROOT / "scripts" / "make_site.py"),
-            "--without-book",
-            f"--output={site}",
-        ]
-        done = subprocess.run([*command, f"--pyodide={folder}"], capture_output=True, text=True, cwd=ROOT)
-        if done.returncode and shutil.which("npm") is None:
-            pytest.skip("needs npm, or its packages in build/downloads")
-        assert done.returncode == 0, done.stderr
-        with serve_files(site, PATH) as address:
-            yield address
+    site = folder / "site"
+    with open(folder / "site.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (site / "service-worker.js").exists():  # which is written last
+            _make(site)
+    with serve_files(site, PATH) as address:
+        yield address
+
+
+def _make(site: Path) -> None:
+    pyodide = os.environ.get("PYODIDE") or _get_pyodide()
+    command = [sys.executable, str(ROOT / "scripts" / "make_site.py"), "--without-book"]
+    command += [f"--output={site}", f"--pyodide={pyodide}"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    if done.returncode and shutil.which("npm") is None:
+        pytest.skip("needs npm, or its packages in build/downloads")
+    assert done.returncode == 0, done.stderr
 
 
 def _get_pyodide() -> Path:
