@@ -110,6 +110,7 @@ def entry_of(wheel: Path, needs: list[str]) -> dict[str, Any]:
 
 def build_wheel(target: Path) -> Path:
     """Build our own wheel."""
+    shutil.rmtree(ROOT / "build" / "lib", ignore_errors=True)  # what was deleted since must not come along
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
     subprocess.run([*build, "--wheel-dir", str(target), str(ROOT)], check=True)
     (wheel,) = target.glob("needle_notebooks-*.whl")
