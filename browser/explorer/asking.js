@@ -1,8 +1,8 @@
 // Asks Python, which runs in a worker: the page stays quick, and what takes too long can be stopped.
 
-const NO_WEBASSEMBLY = "Python needs WebAssembly, which this browser doesn't have or has switched off.";
 import { kept } from "../keep.js";
 
+const NO_WEBASSEMBLY = "Python needs WebAssembly, which this browser doesn't have or has switched off.";
 const LONGEST = 15; // seconds for an answer, not counting what is loaded
 const PATIENCE = 2000; // milliseconds
 
