@@ -33,7 +33,7 @@ from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
 from notebook_editions import ROOT, exercises
 
-from lectures.checking.marks import seal
+from lectures.checking.marks import seal, version
 
 LECTURES = {path.name[:2]: path for path in sorted((ROOT / "notebooks").glob("*.ipynb"))}
 FILES, BYTES, ENTRIES, LETTERS = 2000, 200_000, 100, 80  # the most that is read
@@ -192,6 +192,8 @@ def row(
     known = {name for exercise in handed_in for name in exercise.names}
     if other := sorted({entry["name"] for entry in marks["exercises"]} - known):
         differs.append(plain(f"no exercises of this lecture: {', '.join(other)}"))
+    if marks["version"] != version():
+        differs.append(plain(f"made with version {marks['version']}, and this is {version()}"))
     return [
         plain(marks["name"]),
         marks["lecture"],

@@ -36,7 +36,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from importlib import metadata
 from itertools import takewhile
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -50,7 +49,7 @@ from .comparison import Compare, values
 from .contracts import STANDARD, Contract
 from .habits import habit
 from .inputs import Case, smallest
-from .marks import cells_of, seal
+from .marks import cells_of, seal, version
 from .questions import Question, question
 
 NUMBER = 100  # of inputs are drawn for an exercise
@@ -399,11 +398,12 @@ class Lecture:
                 said = "not yet"
                 with suppress(Exception):
                     said = "passed" if self._passes(exercise, answer) else "not tried"
-            kept = [] if said == "not tried" else cells
+            elif answer is not None:
+                said = "left out: define it in a cell that holds Python alone, without a % line"
+            kept = cells if said in ("passed", "not yet") else []
             exercises.append({"name": exercise.name, "passed": said == "passed", "cells": kept})
             print(f"{exercise.name:24}{said}")
-        version = next((found.version for found in metadata.distributions(name="needle-notebooks")), "")
-        marks = {"lecture": self.number, "name": name, "version": version, "exercises": exercises}
+        marks = {"lecture": self.number, "name": name, "version": version(), "exercises": exercises}
         path = Path(self.number + re.sub(r"\W+", "_", f" {name}")[:40] + ".marks.json")
         path.write_text(json.dumps({**marks, "seal": seal(marks)}, indent=1), encoding="utf-8")
         print(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import subprocess
 import sys
 
@@ -13,7 +14,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 from lectures import lecture_05
-from lectures.checking.marks import seal
+from lectures.checking.marks import seal, version
 
 from .conftest import ROOT, script
 
@@ -49,7 +50,7 @@ def grade(tmp_path, monkeypatch):
 
 def marks_of(name="Ada", **entries):
     exercises = [{"name": x, "passed": passed, "cells": cells} for x, (passed, cells) in entries.items()]
-    marks = {"lecture": "05", "name": name, "version": "0.1.0", "exercises": exercises}
+    marks = {"lecture": "05", "name": name, "version": version(), "exercises": exercises}
     return {**marks, "seal": seal(marks)}
 
 
@@ -71,6 +72,18 @@ def test_the_file_holds_what_passed_and_the_cells(grade, capsys, reading):
     handed_in = reading.answers(marks, notebook)
     assert [exercise.claim for exercise in handed_in] == list(said.values())
     assert handed_in[1].answer == f"{HELPER}\n\n\n{RIGHT}"
+
+
+def test_what_has_no_source_is_left_out_and_told(grade, capsys, reading):
+    path = grade("Ada", f"%%time\n{RIGHT.replace('nodes_of', 'ndl.autograd.find_topo_sort')}")
+    assert re.search("leaves +left out: define it in a cell that holds Python alone", capsys.readouterr().out)
+    assert all(entry["cells"] == [] for entry in reading.read(path)["exercises"])
+
+
+def test_another_version_is_told(reading):
+    marks = {**marks_of(), "version": "0.0.9"}
+    differs = reading.row("a.json", marks, [], [], "")[-2]
+    assert differs == f"made with version 0.0.9, and this is {version()}"
 
 
 GOOD = json.dumps(marks_of(leaves=(True, [RIGHT]))).encode()
