@@ -62,6 +62,11 @@ class Number:
         dtype = "float32" if dtype is None else dtype
         return (Tensor.make_const(device.full((), 0, dtype)) + self).astype(dtype)
 
+    def _compared(self, other: Any) -> Any:
+        return NotImplemented if isinstance(other, Tensor) else self._refused()  # a Tensor knows what to do
+
+    __lt__ = __le__ = __gt__ = __ge__ = _compared
+
     def _refused(self, *_: Any, **__: Any) -> NoReturn:
         raise CannotTrace(
             f"jit: Python asks what {self.text} is, to branch on it, or to use it as an index, an axis, a "

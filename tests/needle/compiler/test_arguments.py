@@ -7,6 +7,7 @@ import decimal
 import fractions
 import functools
 import math
+import operator
 import warnings
 from collections import OrderedDict, defaultdict, namedtuple
 from typing import Any, NamedTuple
@@ -361,6 +362,17 @@ def test_other_kinds_of_dictionaries():
             assert_same(g(d), f(d))
         d = defaultdict(lambda: 3.0, a=x)
         assert_same(g(d.copy()), f(d.copy()))
+
+
+@pytest.mark.parametrize("compare", [operator.lt, operator.le, operator.gt, operator.ge])
+def test_a_number_is_compared_with_a_tensor_from_either_side(compare):
+    def f(x, n):
+        return compare(x, n), compare(n, x)
+
+    g, x = jit(f), Tensor(np.arange(4))
+    for n in (1.0, 2.0):
+        assert_same(g(x, n), f(x, n))
+    assert count_of(g) == 1
 
 
 def test_the_kind_of_a_number_is_known():
