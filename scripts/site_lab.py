@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,13 +16,15 @@ from tempfile import TemporaryDirectory
 import nbformat
 from make_book import COLAB
 from nbformat import NotebookNode
-from site_python import PACKAGES, PYODIDE_KERNEL, jupyterlite
+from site_python import BROWSER, FILES, KEPT, PYODIDE_KERNEL, jupyterlite
 
 ROOT = Path(__file__).resolve().parent.parent
 #: What draws widgets on the page, each in the wheel that brings it.
 EXTENSIONS = ("jupyterlab_widgets", "anywidget")
-#: From the script of a kernel's worker, and from the page, to the folder of the site.
-FROM_KERNEL, FROM_PAGE = "../../../../../", "../../"
+#: From the page to the folder of the site.
+FROM_PAGE = "../../"
+#: What a kernel would get from the network when it starts. It is in its library, or a kernel does without.
+IS_THERE = ["comm", "ipykernel", "ipython", "jedi", "micropip", "piplite", "pyodide_kernel", "sqlite3", "ssl"]
 SETTINGS = {
     "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
     "@jupyterlab/notebook-extension:tracker": {"autoStartDefaultKernel": True},
@@ -51,31 +54,18 @@ def edition(notebook: NotebookNode, name: str) -> NotebookNode:
     return here
 
 
-def build_lab(site: Path, graphviz: str, wheels: list[Path]) -> None:
-    """Write JupyterLite with the lectures.
-
-    Parameters
-    ----------
-    site : Path
-        The folder of the site; ``lab`` in it is written.
-    graphviz : str
-        Where in the site Graphviz is.
-    wheels : list of Path
-        What a kernel has beside Pyodide's own packages.
-    """
+def build_lab(site: Path) -> None:
+    """Write JupyterLite with the lectures into the folder ``lab`` of the site."""
     lab = site / "lab"
-    packages = [*PACKAGES, *(x.name.partition("-")[0] for x in wheels)]
-    kernel = {
-        "pyodideUrl": f"{FROM_PAGE}pyodide/pyodide.js",
-        "loadPyodideOptions": {"packages": packages, "env": {"VIZ_JS": f"{FROM_KERNEL}{graphviz}"}},
-    }
+    shutil.copy(BROWSER / "kernel.js", site / "pyodide")
+    kernel = {"pyodideUrl": f"{FROM_PAGE}pyodide/kernel.js", "loadPyodideOptions": {"packages": IS_THERE}}
     page = {
         "appName": "needle",
         "exposeAppInBrowser": True,
         "faviconUrl": f"{FROM_PAGE}icon.svg",
         "litePluginSettings": {"@jupyterlite/pyodide-kernel-extension:kernel": kernel},
     }
-    extensions = [str(x) for x in wheels if x.name.startswith(EXTENSIONS)]
+    extensions = [str(KEPT / name) for name in FILES["wheels"] if name.startswith(EXTENSIONS)]
     extensions.append(str(jupyterlite() / PYODIDE_KERNEL))
     with TemporaryDirectory() as made:
         folder = Path(made)
