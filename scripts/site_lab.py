@@ -23,7 +23,9 @@ ROOT = Path(__file__).resolve().parent.parent
 EXTENSIONS = ("jupyterlab_widgets", "anywidget")
 #: From the page to the folder of the site.
 FROM_PAGE = "../../"
-#: What a kernel would get from the network when it starts. It is in its library, or a kernel does without.
+#: JupyterLite's worker loads a script that starts Python. Ours has started it before: see `kernel.js`.
+NO_SCRIPT = "data:text/javascript,"
+#: What a kernel would get from the network when it starts. It is in its library, or a lecture does without.
 IS_THERE = ["comm", "ipykernel", "ipython", "jedi", "micropip", "piplite", "pyodide_kernel", "sqlite3", "ssl"]
 SETTINGS = {
     "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
@@ -57,8 +59,7 @@ def edition(notebook: NotebookNode, name: str) -> NotebookNode:
 def build_lab(site: Path) -> None:
     """Write JupyterLite with the lectures into the folder ``lab`` of the site."""
     lab = site / "lab"
-    shutil.copy(BROWSER / "kernel.js", site / "pyodide")
-    kernel = {"pyodideUrl": f"{FROM_PAGE}pyodide/kernel.js", "loadPyodideOptions": {"packages": IS_THERE}}
+    kernel = {"pyodideUrl": NO_SCRIPT, "loadPyodideOptions": {"packages": IS_THERE}}
     page = {
         "appName": "needle",
         "exposeAppInBrowser": True,
@@ -96,5 +97,11 @@ def build_lab(site: Path) -> None:
             sys.exit(f"JupyterLite could not be built:\n{done.stdout}{done.stderr}")
     start = lab / "lab" / "index.html"
     text = start.read_text("utf-8").replace("<title>JupyterLite<", "<title>needle · lectures<")
-    keep = f'<script type="module" src="{FROM_PAGE}keep.js"></script>'
-    start.write_text(text.replace("</head>", f"{keep}</head>", 1), "utf-8")
+    for name in ("lab.js", "lab.css"):
+        shutil.copy(BROWSER / name, site)
+    shutil.copy(BROWSER / "kernel.js", site / "python")
+    ours = (
+        f'<link rel="stylesheet" href="{FROM_PAGE}lab.css"><script src="{FROM_PAGE}lab.js"></script>'
+        f'<script type="module" src="{FROM_PAGE}keep.js"></script>'
+    )
+    start.write_text(text.replace("<head>", f"<head>{ours}", 1), "utf-8")
