@@ -40,7 +40,8 @@ KEEP = (
     "**Keep your work.** This page computes in your browser, and keeps what you write there, for this "
     "address only: no server gets it. To have it elsewhere, choose *File → Download*; to bring it here, drag "
     "the file into the list on the left. To begin anew, close the notebook, delete it in that list, and open "
-    "it again. A private window forgets everything when you close it."
+    "it again. A private window forgets everything when you close it. When the page was loaded anew, as after "
+    "a long sleep, what you wrote is there, but Python has begun anew: choose *Run → Run All Cells*."
 )
 
 
@@ -104,4 +105,4 @@ def build_lab(site: Path) -> None:
         f'<link rel="stylesheet" href="{FROM_PAGE}lab.css"><script src="{FROM_PAGE}lab.js"></script>'
         f'<script type="module" src="{FROM_PAGE}keep.js"></script>'
     )
-    start.write_text(text.replace("<head>", f"<head>{ours}", 1), "utf-8")
+    start.write_text(text.replace("</head>", f"{ours}</head>", 1), "utf-8")
