@@ -40,8 +40,8 @@ KEEP = (
     "**Keep your work.** This page computes in your browser, and keeps what you write there, for this "
     "address only: no server gets it. To have it elsewhere, choose *File → Download*; to bring it here, drag "
     "the file into the list on the left. To begin anew, close the notebook, delete it in that list, and open "
-    "it again. A private window forgets everything when you close it. When the page was loaded anew, as after "
-    "a long sleep, what you wrote is there, but Python has begun anew: choose *Run → Run All Cells*."
+    "it again. A private window forgets everything when you close it. When the page was loaded anew, as "
+    "after a long sleep, what you wrote is there, but Python has begun anew: choose *Run → Run All Cells*."
 )
 
 

@@ -32,7 +32,11 @@ PACKAGES = ["numpy", "matplotlib", "pillow", "micropip", "ipython"]
 #: What they could do that no page does: write time zones and PDF, and guess from a program what comes next.
 WITHOUT = {"matplotlib": {"pytz", "fonttools"}, "ipython": {"jedi"}}
 #: The packages that pages have unpacked: they bring programs and fonts, or show their lines.
-UNPACKED = ("numpy", "matplotlib", "pillow", "contourpy", "kiwisolver", "sqlite3", "needle-notebooks")
+UNPACKED = (
+    *("numpy", "pillow", "sqlite3", "needle-notebooks"),
+    *("matplotlib", "contourpy", "cycler", "kiwisolver", "matplotlib-pyodide"),
+    *("packaging", "pyparsing", "python-dateutil", "six"),
+)
 #: The standard library, and what a lecture's kernel has in its place.
 LIBRARY, KERNEL_LIBRARY = "python_stdlib.zip", "python_kernel.zip"
 #: What our wheel needs on every page. Lectures need more, and ask for it.

@@ -88,9 +88,13 @@ def test_what_was_written_is_there_after_the_page_was_hidden(page, site) -> None
       Object.defineProperty(document, "hidden", { value: true });
       document.dispatchEvent(new Event("visibilitychange", { bubbles: true }));
     }""")
-    page.wait_for_function("!window.jupyterapp.shell.currentWidget.context.model.dirty")
+    page.wait_for_function("""async () => {
+      const contents = window.jupyterapp.serviceManager.contents;
+      const saved = await contents.get("05_computational_graph.ipynb", { content: true });
+      return saved.content?.cells[0].source === "written here";
+    }""")
     visit(page, site)
-    page.get_by_text("written here").wait_for(timeout=START)
+    page.get_by_role("paragraph").filter(has_text="written here").wait_for(timeout=START)
 
 
 def test_a_phone_shows_the_lecture_over_its_whole_width(browser, site) -> None:
