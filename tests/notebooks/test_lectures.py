@@ -55,6 +55,23 @@ def text_of(cell: NotebookNode) -> str:
     return re.sub(r"\x1b\[[0-9;]*m", "", shown)
 
 
+CODE = re.compile(r"<(script|style)\b.*?</\1>", re.DOTALL)
+WORDS = re.compile(r"""\balt=["']([^"']*)|>\s*([^<>]*[^<>\s])""")  # those of a picture, and those on a page
+
+
+def seen(cell: NotebookNode) -> str:
+    """All words that a reader sees of what a cell shows: those of drawings and widgets, too, and of pictures."""
+    lines = []
+    for output in cell.outputs:
+        data = output.get("data", {})
+        page = data.get("text/html", data.get("image/svg+xml"))
+        if page:
+            lines.append("\n".join(map("".join, WORDS.findall(CODE.sub("", page)))) + "\n")
+        else:
+            lines.append(output.get("text", "") + data.get("text/plain", "") + output.get("evalue", ""))
+    return re.sub(r"[^\n]*\r(?!\n)", "", "".join(lines))  # a bar of progress writes its line anew
+
+
 def shown_as_text(cell: NotebookNode) -> str:
     """What a cell printed, then the value of its last line, as text."""
     parts = [output.get("text", "") + output.get("data", {}).get("text/plain", "") for output in cell.outputs]
@@ -207,3 +224,34 @@ def test_nothing_is_cut_off_in_jupyterlab(untried, open_notebook):
         page.wait_for_timeout(1000)  # the last pictures
         page.wait_for_function(ALL_ARE_LOADED)
         assert page.evaluate(TROUBLE) == []
+
+
+IN_BROWSER = "This page computes in your browser, with NumPy: no Numba, no threads."
+
+#: What each cell displays with a size: a drawing, a widget, a picture.
+DISPLAYED = """() => [...document.querySelectorAll(".jp-Cell")].map((cell) => {
+    const has = (query) => [...cell.querySelectorAll(`.jp-OutputArea ${query}`)].some((x) => x.checkVisibility() &&
+        x.getBoundingClientRect().height > 0)
+    return [has("svg :is(path, ellipse, text)") && "drawing", has(WIDGET) && "widget", has("img") && "picture"]
+        .filter((x) => x)
+})"""
+
+
+def to_display(cell: NotebookNode) -> set[str]:
+    """What of these a cell should display."""
+    data = [output.get("data", {}) for output in cell.get("outputs", [])]
+    widget = any("application/vnd.jupyter.widget-view+json" in x for x in data)
+    pages = [x.get("text/html", "") for x in data]
+    kinds = {"widget": widget, "drawing": not widget and any("<svg" in x for x in pages)}
+    kinds["picture"] = any("image/png" in x for x in data)
+    return {kind for kind, asked in kinds.items() if asked}
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_it_runs_in_jupyterlite(solved, lecture, notebook, editions, context, site):
+    """All its cells run there, and show what they show here."""
+    page = context.new_page()
+    lite = JupyterLite(page, site)
+    lite.open(lecture.name, editions.solved(lite.read(lecture.name)))
+    run = lite.run_all()
