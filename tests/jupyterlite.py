@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import nbformat
 from nbformat import NotebookNode
@@ -10,7 +10,7 @@ from nbformat import NotebookNode
 from .jupyter import KERNEL_IS_IDLE
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Locator, Page
 
 START = 180_000  # milliseconds that Python may take to start on a busy machine
 MOST = 500_000  # milliseconds that a whole lecture may take there
@@ -24,6 +24,10 @@ KEEP = """([name, content]) => jupyterapp.serviceManager.contents
 OPEN = "path => jupyterapp.commands.execute('docmanager:open', { path }).then(() => null)"
 RUN_ALL = """() => {
     jupyterapp.commands.execute("notebook:run-all-cells").then(() => { window.allHaveRun = true })
+}"""
+DRAW_ALL = """() => {
+    const { content } = jupyterapp.shell.currentWidget
+    content.notebookConfig = { ...content.notebookConfig, windowingMode: "none" }
 }"""
 MODEL = "() => JSON.stringify(jupyterapp.shell.currentWidget.content.model.toJSON())"
 
@@ -63,6 +67,7 @@ class JupyterLite:
         """The notebook that is open."""
         return nbformat.reads(self.page.evaluate(MODEL), as_version=4)
 
-    def evaluate(self, expression: str) -> Any:
-        """What a JavaScript expression gives in the page."""
-        return self.page.evaluate(expression)
+    def all_cells(self) -> Locator:
+        """All cells of the notebook that is open, also those that are out of sight: JupyterLab would not draw them."""
+        self.page.evaluate(DRAW_ALL)
+        return self.page.locator(".jp-Notebook-cell")

@@ -53,8 +53,8 @@ DIFFERENT_WITH = {
     "mpi4py": {"20": ["library-code", "norm-code"]},
 }
 
-#: These show what was measured, which may differ or not.
-MEASURED = {"19": ["hook-code"]}
+#: These show what was measured.
+MAY_DIFFER = {"19": ["hook-code"]}
 
 
 def differences(number: str) -> dict[str, str]:

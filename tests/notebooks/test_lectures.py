@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator
 from copy import deepcopy
 from importlib import import_module
@@ -13,10 +14,13 @@ import pytest
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
+from playwright.sync_api import expect
 
 from lectures.checking.exercise import Edited, source_of
 
+from ..jupyterlite import JupyterLite
 from .conftest import ROOT
+from .differences import MAY_DIFFER, differences
 
 
 class Run(NamedTuple):
@@ -226,32 +230,60 @@ def test_nothing_is_cut_off_in_jupyterlab(untried, open_notebook):
         assert page.evaluate(TROUBLE) == []
 
 
+#: What the set-up cell says there, and nowhere else.
 IN_BROWSER = "This page computes in your browser, with NumPy: no Numba, no threads."
-
-#: What each cell displays with a size: a drawing, a widget, a picture.
-DISPLAYED = """() => [...document.querySelectorAll(".jp-Cell")].map((cell) => {
-    const has = (query) => [...cell.querySelectorAll(`.jp-OutputArea ${query}`)].some((x) => x.checkVisibility() &&
-        x.getBoundingClientRect().height > 0)
-    return [has("svg :is(path, ellipse, text)") && "drawing", has(WIDGET) && "widget", has("img") && "picture"]
-        .filter((x) => x)
-})"""
+WIDGET = ".jp-OutputArea-output:not(.jp-RenderedHTML) :is(.needle-drag, .needle-pad) :is(svg, img)"
 
 
-def to_display(cell: NotebookNode) -> set[str]:
-    """What of these a cell should display."""
-    data = [output.get("data", {}) for output in cell.get("outputs", [])]
-    widget = any("application/vnd.jupyter.widget-view+json" in x for x in data)
-    pages = [x.get("text/html", "") for x in data]
-    kinds = {"widget": widget, "drawing": not widget and any("<svg" in x for x in pages)}
-    kinds["picture"] = any("image/png" in x for x in data)
-    return {kind for kind, asked in kinds.items() if asked}
+@pytest.fixture(scope="module")
+def in_jupyterlite(lecture, editions, context, site) -> Iterator[tuple[NotebookNode, JupyterLite]]:
+    """The lecture that was run from top to bottom in a browser, with its exercises solved."""
+    page = context.new_page()
+    troubles: list[str] = []
+    page.on("pageerror", lambda error: troubles.append(str(error)))
+    lite = JupyterLite(page, site)
+    lite.open(lecture.name, editions.solved(lite.read(lecture.name)))
+    yield lite.run_all(), lite
+    page.close()
+    assert troubles == []
 
 
 @pytest.mark.browser
 @pytest.mark.slow
-def test_it_runs_in_jupyterlite(solved, lecture, notebook, editions, context, site):
-    """All its cells run there, and show what they show here."""
-    page = context.new_page()
-    lite = JupyterLite(page, site)
-    lite.open(lecture.name, editions.solved(lite.read(lecture.name)))
-    run = lite.run_all()
+def test_in_jupyterlite_it_shows_the_same(solved, in_jupyterlite, lecture, editions):
+    """A cell that differs is listed with the reason, and none that does not."""
+    number = lecture.stem[:2]
+    written = tomllib.loads((ROOT / "lectures" / f"lecture_{number}.toml").read_text("utf-8"))
+    edits = {cell: edit[0] for cell, edit in written.get("without_numba", {}).items()}
+    says_first = {"set-up": IN_BROWSER, **edits}
+    differing = []
+    for here, there in zip(solved.notebook.cells, in_jupyterlite[0].cells, strict=True):
+        if there.cell_type == "code":
+            assert there.execution_count, there.id
+            said = f"{says_first[here.id]}\n" if here.id in says_first else ""
+            assert seen(there).startswith(said), there.id
+            if seen(there) != said + seen(here):
+                differing.append(here.id)
+            failed = [cell for cell in (here, there) if any("ename" in x for x in cell.outputs)]
+            assert len(failed) != 1, failed
+    expected = [cell.id for cell in solved.notebook.cells if cell.id in differences(number)]
+    measured = MAY_DIFFER.get(number, [])
+    assert [cell for cell in differing if cell not in measured] == expected
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_in_jupyterlite_its_drawings_and_widgets_are_there(in_jupyterlite):
+    run, lite = in_jupyterlite
+    cells = lite.all_cells()
+    for index, cell in enumerate(run.cells):
+        data = [output.get("data", {}) for output in cell.get("outputs", [])]
+        widgets = sum("application/vnd.jupyter.widget-view+json" in x for x in data)
+        drawings = sum("<svg" in x.get("text/html", "") for x in data)
+        for asked, shown in (
+            (widgets, WIDGET),
+            (drawings and not widgets, "svg .node"),
+            (any("image/png" in x for x in data), "img"),
+        ):
+            if asked:
+                expect(cells.nth(index).locator(f".jp-OutputArea {shown}").first).to_be_visible()
