@@ -4,6 +4,13 @@
 holds what all lectures share. ``README.md`` says how an answer is checked, and how to write an exercise.
 """
 
+import logging
+import sys
+import warnings
+
 from .without_numba import stand_in
 
 stand_in()
+if sys.platform == "emscripten":  # what two packages would tell about threads and fonts is no news in a browser
+    warnings.filterwarnings("ignore", message="tqdm:disabling monitor support")
+    logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
