@@ -64,7 +64,7 @@ WORDS = re.compile(r"""\balt=["']([^"']*)|>\s*([^<>]*[^<>\s])""")  # those of a 
 
 
 def seen(cell: NotebookNode) -> str:
-    """All words that a reader sees of what a cell shows: those of drawings and widgets, too, and of pictures."""
+    """All words that a reader sees of what a cell shows, those of drawings, widgets and pictures, too."""
     lines = []
     for output in cell.outputs:
         data = output.get("data", {})
