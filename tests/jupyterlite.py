@@ -68,6 +68,6 @@ class JupyterLite:
         return nbformat.reads(self.page.evaluate(MODEL), as_version=4)
 
     def all_cells(self) -> Locator:
-        """All cells of the notebook that is open, also those out of sight, which JupyterLab would not draw."""
+        """All cells of the open notebook, also those out of sight, which JupyterLab would not draw."""
         self.page.evaluate(DRAW_ALL)
         return self.page.locator(".jp-Notebook-cell")
