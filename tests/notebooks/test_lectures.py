@@ -64,7 +64,7 @@ WORDS = re.compile(r"""\balt=["']([^"']*)|>\s*([^<>]*[^<>\s])""")  # those of a 
 
 
 def seen(cell: NotebookNode) -> str:
-    """All words that a reader sees of what a cell shows: those of drawings and widgets, too, and of pictures."""
+    """All words that a cell shows, also those in drawings and widgets, and those that tell of a picture."""
     lines = []
     for output in cell.outputs:
         data = output.get("data", {})
@@ -242,7 +242,8 @@ def in_jupyterlite(lecture, editions, context, site) -> Iterator[tuple[NotebookN
     troubles: list[str] = []
     page.on("pageerror", lambda error: troubles.append(str(error)))
     lite = JupyterLite(page, site)
-    lite.open(lecture.name, editions.solved(lite.read(lecture.name)))
+    lite.keep(lecture.name, editions.solved(lite.read(lecture.name)))
+    lite.open(lecture.name)
     yield lite.run_all(), lite
     page.close()
     assert troubles == []
