@@ -11,6 +11,6 @@ import warnings
 from .without_numba import stand_in
 
 stand_in()
-if sys.platform == "emscripten":  # what two packages tell there about threads and fonts is no news
+if sys.platform == "emscripten":  # there, what two packages say of threads and fonts is no news
     warnings.filterwarnings("ignore", message="tqdm:disabling monitor support")
     logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -25,6 +26,8 @@ FROM_KERNEL, FROM_PAGE = "../../../../../", "../../"
 SETTINGS = {
     "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
     "@jupyterlab/notebook-extension:tracker": {"autoStartDefaultKernel": True},
+    # A reload ends the kernel, so the notebook has to hold what a widget shows.
+    "@jupyter-widgets/jupyterlab-manager:plugin": {"saveState": True},
 }
 
 BADGE = (
@@ -106,5 +109,6 @@ def build_lab(site: Path, graphviz: str, wheels: list[Path]) -> None:
             sys.exit(f"JupyterLite could not be built:\n{done.stdout}{done.stderr}")
     start = lab / "lab" / "index.html"
     text = start.read_text("utf-8").replace("<title>JupyterLite<", "<title>needle · lectures<")
-    keep = f'<script type="module" src="{FROM_PAGE}keep.js"></script>'
-    start.write_text(text.replace("</head>", f"{keep}</head>", 1), "utf-8")
+    shutil.copy(ROOT / "browser" / "lab.js", lab)
+    ours = [f'<script type="module" src="{x}"></script>' for x in (f"{FROM_PAGE}keep.js", "../lab.js")]
+    start.write_text(text.replace("</head>", "".join([*ours, "</head>"]), 1), "utf-8")

@@ -51,10 +51,17 @@ class JupyterLite:
         """A notebook that lies in its list of files."""
         return nbformat.reads(self.page.evaluate(READ, name), as_version=4)
 
-    def open(self, name: str, notebook: NotebookNode) -> None:
-        """Put a notebook into its list of files, open it, and wait until its kernel is ready."""
+    def keep(self, name: str, notebook: NotebookNode) -> None:
+        """Put a notebook into its list of files."""
         self.page.evaluate(KEEP, [name, nbformat.writes(notebook)])
+
+    def open(self, name: str) -> None:
+        """Open a notebook of this list, and wait until its kernel is ready."""
         self.page.evaluate(OPEN, name)
+        self.wait()
+
+    def wait(self) -> None:
+        """Wait until the kernel of the notebook that is open is ready."""
         self.page.wait_for_function(KERNEL_IS_IDLE, timeout=START)
 
     def run_all(self) -> NotebookNode:
@@ -68,6 +75,6 @@ class JupyterLite:
         return nbformat.reads(self.page.evaluate(MODEL), as_version=4)
 
     def all_cells(self) -> Locator:
-        """All cells of the open notebook, also those out of sight, which JupyterLab would not draw."""
+        """All cells of the notebook that is open, and not only those in sight, which JupyterLab draws."""
         self.page.evaluate(DRAW_ALL)
         return self.page.locator(".jp-Notebook-cell")

@@ -1,7 +1,7 @@
 """What a lecture shows in a browser, and does not show in the same words here: by lecture and cell, with why.
 
-A cell that the lecture itself runs in another way there says so first (see ``without_numba`` in its TOML
-file). That sentence is no difference, but what follows it may be.
+A cell that the lecture runs in another way there says so first (see ``without_numba`` in its TOML file). That
+sentence is no difference, but what follows it may be.
 """
 
 from __future__ import annotations

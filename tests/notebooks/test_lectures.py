@@ -64,7 +64,7 @@ WORDS = re.compile(r"""\balt=["']([^"']*)|>\s*([^<>]*[^<>\s])""")  # those of a 
 
 
 def seen(cell: NotebookNode) -> str:
-    """All words that a reader sees of what a cell shows, those of drawings, widgets and pictures, too."""
+    """All words that a cell shows, also those in drawings and widgets, and those that tell of a picture."""
     lines = []
     for output in cell.outputs:
         data = output.get("data", {})
@@ -232,7 +232,7 @@ def test_nothing_is_cut_off_in_jupyterlab(untried, open_notebook):
 
 #: What the set-up cell says there, and nowhere else.
 IN_BROWSER = "This page computes in your browser, with NumPy: no Numba, no threads."
-WIDGET = ".jp-OutputArea-output:not(.jp-RenderedHTML) :is(.needle-drag, .needle-pad) :is(svg, img)"
+WIDGET = ".jp-OutputArea-output:not(.jp-RenderedHTML) :is(.needle-drag .sheet > *, .needle-pad svg)"
 
 
 @pytest.fixture(scope="module")
@@ -242,7 +242,8 @@ def in_jupyterlite(lecture, editions, context, site) -> Iterator[tuple[NotebookN
     troubles: list[str] = []
     page.on("pageerror", lambda error: troubles.append(str(error)))
     lite = JupyterLite(page, site)
-    lite.open(lecture.name, editions.solved(lite.read(lecture.name)))
+    lite.keep(lecture.name, editions.solved(lite.read(lecture.name)))
+    lite.open(lecture.name)
     yield lite.run_all(), lite
     page.close()
     assert troubles == []
