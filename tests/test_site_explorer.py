@@ -50,13 +50,6 @@ def test_graphviz_must_be_the_one_that_is_listed(tmp_path: Path, monkeypatch) ->
         site_explorer.add_drawings(tmp_path / "again")
 
 
-def test_the_page_has_the_colours_of_the_playground() -> None:
-    def named(sheet: str) -> set[str]:
-        return set(re.findall(r"--[\w-]+: #\w{6};", (ROOT / sheet).read_text("utf-8")))
-
-    assert named("browser/explorer/explorer.css") <= named("playground/stage/stage.css")
-
-
 # In a browser
 
 
