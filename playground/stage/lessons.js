@@ -23,6 +23,11 @@ export class Lessons {
     return Boolean(this.shown) && !this.#isOver;
   }
 
+  // The next lesson that is shown begins, even if it is the same.
+  forget() {
+    this.shown = null;
+  }
+
   show() {
     const lesson = this.stage.welcome.lessons.find(({ name }) => name === this.stage.setting("lesson"));
     if (lesson?.name === this.shown?.name) return;

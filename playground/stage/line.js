@@ -8,21 +8,6 @@ export function openLine({ opened, hear, loads, closed }) {
   return inSite() ? new WorkerLine(opened, hear, loads, closed) : new SocketLine(opened, hear, closed);
 }
 
-// What to show until Python is there: messages that were recorded for this address when the site was made, if any were.
-export async function recorded() {
-  const lesson = new URLSearchParams(location.search).get("lesson");
-  if (!inSite() || (location.search && !lesson)) return [];
-  const answer = await fetch(`first/${encodeURIComponent(lesson ?? "default")}.bin`);
-  const buffer = answer.ok ? await answer.arrayBuffer() : new ArrayBuffer();
-  const messages = [];
-  for (let at = 0; at < buffer.byteLength;) {
-    const length = new DataView(buffer).getUint32(at, true);
-    messages.push(buffer.slice(at + 4, at + 4 + length));
-    at += 4 + length;
-  }
-  return messages;
-}
-
 class SocketLine {
   #socket;
 

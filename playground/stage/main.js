@@ -16,6 +16,7 @@ import { Plane } from "./plane.js";
 import { readReference, toldOfReference } from "./reference.js";
 import { Sharing } from "./sharing.js";
 import { buildSheet, toggleSheet } from "./sheet.js";
+import { inSite } from "./site.js";
 import { Stage } from "./stage.js";
 import { TakeHome } from "./take_home.js";
 import { Tiles } from "./tiles.js";
@@ -281,8 +282,22 @@ function showTool() {
   plane.canvas.classList.toggle("paints", Boolean(stage.tool));
 }
 
-// Back to one of Streamlit's pages, which change the address without a new document.
-addEventListener("popstate", () => location.reload());
+// Back to one of Streamlit's pages, which change the address without a new document; or, on the site, to an address
+// of this page. There, a link to another address needs no new document either: Python goes on, with another run.
+addEventListener("popstate", () => (inSite() && !location.hash ? move() : location.reload()));
+window.navigation?.addEventListener("navigate", (event) => {
+  const isOfThisPage = new URL(event.destination.url).pathname === location.pathname;
+  const isLink = inSite() && event.canIntercept && event.navigationType === "push" && !event.hashChange;
+  if (isLink && isOfThisPage) event.intercept({ handler: async () => move() });
+});
+
+function move() {
+  for (const open of document.querySelectorAll(":popover-open")) open.hidePopover();
+  stage.forget();
+  lessons.forget();
+  showTool();
+  stage.connection.move();
+}
 
 // ---- buttons -------------------------------------------------------------------------------------------------------
 
