@@ -171,11 +171,11 @@ def measure_class(
     pages[0].wait_for_timeout(CLASS_WARM_UP)
     state = "() => [performance.now(), watch.changes.length, watch.epochs()]"
     before = [page.evaluate(state) for page in pages]
-    (busy, own), start = _busy_seconds(playground.process), time.perf_counter()
+    (busy, own), start = busy_seconds(playground.process), time.perf_counter()
     pages[0].wait_for_timeout(1000 * seconds)
     took = time.perf_counter() - start
     cores = [
-        (now - then) / took for now, then in zip(_busy_seconds(playground.process), (busy, own), strict=True)
+        (now - then) / took for now, then in zip(busy_seconds(playground.process), (busy, own), strict=True)
     ]
     after = [page.evaluate(state) for page in pages]
     shares = [
@@ -314,7 +314,7 @@ def _fields(process: int | str | None) -> list[str]:
     return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
 
 
-def _busy_seconds(server: int | None) -> tuple[float, float]:
+def busy_seconds(server: int | None) -> tuple[float, float]:
     """The processor time of this machine, and that of this process, the browser and the server (Linux)."""
     try:
         spent = [int(ticks) for ticks in Path("/proc/stat").read_text().split("\n")[0].split()[1:9]]
