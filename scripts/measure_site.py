@@ -1,9 +1,9 @@
 """Measure the site, beside TensorFlow Playground: ``python scripts/measure_site.py --help``.
 
-Files come from this machine. Every figure but the rates is of a person who was never here before: nothing is
-kept from an earlier visit. Bytes are counted where they leave the server. Each figure is the median of several
-runs, which take turns: so whatever else this machine does in the meantime hits both playgrounds. The cores
-that other programs use are printed, too: figures from a busy machine say little.
+Files come from this machine, and each page is that of a person who was never here before: nothing is kept from
+an earlier visit. Bytes are counted where they leave the server. Each figure is the median of several runs,
+which take turns, so that whatever else this machine does meanwhile hits both playgrounds. The cores that other
+programs use are printed, too: figures from a busy machine say little.
 
 TensorFlow Playground is a folder of files, too, once it is built (by Node.js)::
 
@@ -15,6 +15,7 @@ Then pass its folder ``dist`` as ``--reference``.
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import threading
 import time
@@ -31,7 +32,6 @@ from playground.testing import chromium
 
 ROOT = Path(__file__).resolve().parent.parent
 LECTURE = "05_computational_graph"
-PATIENCE = 120_000  # milliseconds
 WARM_UP = 6000  # milliseconds that a playground plays before pictures are counted
 SITE = {"canvas": "canvas[data-canvas=plane]", "epoch": "[data-figure=epochs]", "play": "[data-do=play]"}
 REFERENCE = {"canvas": "#heatmap canvas", "epoch": "#iter-number", "play": "#play-pause-button"}
@@ -90,7 +90,9 @@ def served(folder: Path) -> Iterator[tuple[str, Server]]:
 @contextmanager
 def new_page(browser):
     """A page of a new person."""
-    context = browser.new_context(viewport={"width": 1280, "height": 800}, bypass_csp=True)  # which stops playwright
+    context = browser.new_context(
+        viewport={"width": 1280, "height": 800}, bypass_csp=True
+    )  # which stops playwright
     context.set_default_timeout(PATIENCE)
     try:
         yield context.new_page()
@@ -158,7 +160,9 @@ def main() -> None:
     parser.add_argument("--site", type=Path, default=ROOT / "build" / "site", help="folder of `make site`")
     parser.add_argument("--reference", type=Path, help="folder of TensorFlow Playground: see above")
     parser.add_argument("--times", type=int, default=3, help="runs of each (default: 3)")
-    parser.add_argument("--seconds", type=float, default=10, help="for which pictures are counted (default: 10)")
+    parser.add_argument(
+        "--seconds", type=float, default=10, help="for which pictures are counted (default: 10)"
+    )
     parser.add_argument("--without-lecture", action="store_true", help="measure the playground only")
     options = parser.parse_args()
     found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
@@ -168,7 +172,7 @@ def main() -> None:
             found[where][name].append(value)
             print(f"{where:10} {name:42} {value:8.2f}", flush=True)
 
-    (busy, own), start = busy_seconds(None), time.perf_counter()
+    (busy, _), own, start = busy_seconds(None), sum(os.times()[:4]), time.perf_counter()
     with chromium() as browser:
         for _ in range(options.times):
             with served(options.site) as (address, server):
@@ -187,7 +191,9 @@ def main() -> None:
                     measure("reference", first_play(browser, there, server, touched))
                     measure("reference", playing(browser, there, options.seconds))
     took = time.perf_counter() - start
-    total, ours = ((now - then) / took for now, then in zip(busy_seconds(None), (busy, own), strict=True))
+    others = (
+        busy_seconds(None)[0] - busy - (sum(os.times()[:4]) - own)
+    )  # the browser's are among ours: it has ended
     print(f"\n{'':42} {'site':>8} {'goal':>8} {'TensorFlow Playground':>24}")
     for name, goal in GOALS.items():
         cells = [
@@ -195,7 +201,7 @@ def main() -> None:
             for where in ("site", "reference")
         ]
         print(f"{name:42} {cells[0]:>8} {goal:>8} {cells[1]:>24}")
-    print(f"Cores that other programs used meanwhile: {total - ours:.1f}")
+    print(f"Cores that other programs used meanwhile: {others / took:.1f}")
 
 
 if __name__ == "__main__":

@@ -47,6 +47,7 @@ def page(html: str) -> str:
     """The app's page as a page of the site."""
     head = (
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n  <meta name="site" content="../">'
+        '\n  <script type="module" src="../keep.js"></script>'
     )
     html = html.replace('<meta charset="utf-8">', f'<meta charset="utf-8">\n  {head}', 1)
     links = "".join(f'\n      <a href="{address}">{title}</a>' for address, title in PAGES.items())

@@ -63,7 +63,7 @@ def site(site: str) -> str:
 def page(browser, site, request):
     """A page that can ask for the site's files, and nothing else. At the end, nothing may have gone wrong.
 
-    A service worker would fetch the files itself, so there is none where a test puts a script in a file's place.
+    A service worker would fetch the files itself: there is none where a test puts a script in a file's place.
     """
     without = "stand_in" in request.fixturenames
     context = browser.new_context(service_workers="block" if without else "allow")

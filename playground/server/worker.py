@@ -15,6 +15,9 @@ from .runs import Run, Runs, Viewer
 
 __all__ = ["Line"]
 
+#: Seconds between two pictures, at least: a screen shows no more of them.
+PICTURE = 1 / 60
+
 
 class Line:
     """What the worker calls.
@@ -26,7 +29,7 @@ class Line:
     """
 
     def __init__(self, post: Callable[[bytes], None]) -> None:
-        self._runs = Runs(has_thread=False)
+        self._runs = Runs(has_thread=False, picture=PICTURE)
         self._new_viewer = lambda: Viewer(lambda message, latest=None: post(message))
         self._viewer = self._new_viewer()
         self._run: Run | None = None

@@ -53,6 +53,7 @@ const sharing = new Sharing(stage);
 let notice = null;
 let remark = null; // of the scene, while it is new
 let isNew = false; // a picture has come that is not painted yet
+let isAsked = false; // and the next one is asked for
 let leftOut = readReference(); // of a link of TensorFlow Playground; null once it was told, and without one
 let pending = null;
 let lastTaken = 0; // when the last picture was taken up
@@ -145,6 +146,8 @@ function restyle() {
 }
 
 function takePicture(message) {
+  isAsked = inSite() && !document.hidden; // a worker makes the next picture while this one is painted
+  if (isAsked) stage.connection.send({ do: "ready" });
   isNew = true;
   stage.wasPlaying = message.playing;
   if (fits(message)) {
@@ -200,7 +203,7 @@ function repaint(...parts) {
 // While it plays, the plane is painted with each picture, and the rest often enough to look live. Where pictures come
 // seldom, the computer has much to do: then the rest makes room for them.
 function takeUp(now) {
-  stage.connection.send({ do: "ready" }); // first: the server makes the next picture meanwhile
+  if (!isAsked) stage.connection.send({ do: "ready" }); // first: the server makes the next picture meanwhile
   isNew = false;
   stale.add("plane");
   const period = Math.max(REST_PERIOD, Math.min(REST_LONGEST, REST_SHARE * (now - lastTaken)));
