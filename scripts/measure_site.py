@@ -1,9 +1,9 @@
 """Measure the site, beside TensorFlow Playground: ``python scripts/measure_site.py --help``.
 
-Files come from this machine, and each page is that of a person who was never here before: nothing is kept from
-an earlier visit. Bytes are counted where they leave the server. Each figure is the median of several runs,
-which take turns, so that whatever else this machine does meanwhile hits both playgrounds. The cores that other
-programs use are printed, too: figures from a busy machine say little.
+Files come from this machine, and each page is that of a person who was never here before: nothing is kept
+from an earlier visit. Bytes are counted where they leave the server. Each figure is the median of several
+runs, which take turns: so whatever else this machine does meanwhile hits both playgrounds. The cores that
+other programs used just before are printed, too: figures from a busy machine say little.
 
 TensorFlow Playground is a folder of files, too, once it is built (by Node.js)::
 
@@ -15,7 +15,6 @@ Then pass its folder ``dist`` as ``--reference``.
 from __future__ import annotations
 
 import argparse
-import os
 import statistics
 import threading
 import time
@@ -26,12 +25,13 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from measure_playground import SPIRAL, WATCH, Playground, busy_seconds, rates
+from measure_playground import SPIRAL, WATCH, Playground, busy_seconds, new_context, rates
 
 from playground.testing import chromium
 
 ROOT = Path(__file__).resolve().parent.parent
 LECTURE = "05_computational_graph"
+LOOK = 5  # seconds for which others are looked at
 WARM_UP = 6000  # milliseconds that a playground plays before pictures are counted
 SITE = {"canvas": "canvas[data-canvas=plane]", "epoch": "[data-figure=epochs]", "play": "[data-do=play]"}
 REFERENCE = {"canvas": "#heatmap canvas", "epoch": "#iter-number", "play": "#play-pause-button"}
@@ -90,10 +90,7 @@ def served(folder: Path) -> Iterator[tuple[str, Server]]:
 @contextmanager
 def new_page(browser):
     """A page of a new person."""
-    context = browser.new_context(
-        viewport={"width": 1280, "height": 800}, bypass_csp=True
-    )  # which stops playwright
-    context.set_default_timeout(PATIENCE)
+    context = new_context(browser)
     try:
         yield context.new_page()
     finally:
@@ -106,8 +103,8 @@ def seconds_until(page, condition: str, given=None) -> float:
     return page.evaluate("performance.now() / 1000")
 
 
-def front(browser, address: str, _: Server) -> Iterator[tuple[str, float]]:
-    """The front page, with its letters and colours."""
+def front(browser, address: str) -> Iterator[tuple[str, float]]:
+    """The front page, from the first moment that shows something."""
     with new_page(browser) as page:
         page.goto(address, wait_until="commit")
         painted = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
@@ -172,13 +169,15 @@ def main() -> None:
             found[where][name].append(value)
             print(f"{where:10} {name:42} {value:8.2f}", flush=True)
 
-    (busy, _), own, start = busy_seconds(None), sum(os.times()[:4]), time.perf_counter()
+    before, _ = busy_seconds(None)
+    time.sleep(LOOK)
+    others = (busy_seconds(None)[0] - before) / LOOK
     with chromium() as browser:
         for _ in range(options.times):
             with served(options.site) as (address, server):
                 spiral = "?" + "&".join(f"{name}={value}" for name, value in SPIRAL.items())
                 here = Playground(f"{address}/playground/", "", spiral, **SITE)
-                measure("site", front(browser, address, server))
+                measure("site", front(browser, address))
                 touched = "document.querySelector('.tiles button')"
                 measure("site", first_play(browser, here, server, touched))
                 measure("site", playing(browser, here, options.seconds))
@@ -190,10 +189,6 @@ def main() -> None:
                     touched = "document.querySelector('#heatmap canvas')"
                     measure("reference", first_play(browser, there, server, touched))
                     measure("reference", playing(browser, there, options.seconds))
-    took = time.perf_counter() - start
-    others = (
-        busy_seconds(None)[0] - busy - (sum(os.times()[:4]) - own)
-    )  # the browser's are among ours: it has ended
     print(f"\n{'':42} {'site':>8} {'goal':>8} {'TensorFlow Playground':>24}")
     for name, goal in GOALS.items():
         cells = [
@@ -201,7 +196,7 @@ def main() -> None:
             for where in ("site", "reference")
         ]
         print(f"{name:42} {cells[0]:>8} {goal:>8} {cells[1]:>24}")
-    print(f"Cores that other programs used meanwhile: {others / took:.1f}")
+    print(f"Cores that other programs used just before: {others:.1f}")
 
 
 if __name__ == "__main__":

@@ -45,8 +45,8 @@ ROUND = 0.1
 SHORTEST_TURN = 0.005
 #: Seconds, at most, for which a step learns at once, and a pause ends its epoch. The rest comes in turns.
 AT_ONCE = 0.1
-#: Seconds between two pictures of a run, for each run that plays: one page must not take what others need. And
-#: the part of the time that a run's pictures may take: where one takes long, they come less often.
+#: Seconds between two pictures of a run, for each run that plays: one page must not take what others need.
+#: And the part of the time that a run's pictures may take: where one takes long, they come less often.
 PICTURE = 0.0065
 PICTURES = 0.6
 #: Turns that a run takes before its page asks for the next picture. After so many seconds it takes one all
