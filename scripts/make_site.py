@@ -62,7 +62,8 @@ def main() -> None:
     wheels = add_python(site, options.pyodide)
     graphviz = add_drawings(site)
     (site / "python").mkdir()
-    shutil.copy(BROWSER / "python.js", site / "python")
+    for name in ("python.js", "python_worker.js"):
+        shutil.copy(BROWSER / name, site / "python")
     add_playground(site)
     add_explorer(site)
     build_lab(site, graphviz, wheels)

@@ -438,7 +438,7 @@ def test_numbers_of_16_bits_are_read(page, address):
     bits = np.arange(65536, dtype="<u2")
     message = messages.pack({"kind": "test"}, {"numbers": bits.view(np.float16)})
     read = """async (message) => {
-      const { unpack } = await import(new URL("stage/connection.js", document.baseURI).href);
+      const { unpack } = await import(new URL("stage/messages.js", document.baseURI).href);
       const { numbers } = unpack(Uint8Array.from(atob(message), (c) => c.charCodeAt(0)).buffer).arrays;
       const bytes = new Uint8Array(numbers.buffer);
       let text = "";
