@@ -74,6 +74,11 @@ export class Connection {
     if (this.#isNew && settings === this.#foreseen) [scene, picture].forEach(this.receive);
   }
 
+  // Whether what is shown came from Python, and was not foreseen.
+  get hasAnswered() {
+    return !this.#isNew;
+  }
+
   send(message) {
     if (this.#line.isOpen) this.#line.send(JSON.stringify(message));
     if (this.#isNew && this.#foreseen && message.do === "set") this.#foreseeOthers(message.values);

@@ -119,6 +119,7 @@ function takeScene(message) {
   }
   renewScene();
   tiles.answered();
+  if (!stage.connection.hasAnswered) return; // while Python loads, a notice would not be seen
   if (leftOut && !message.problems.length) stage.tell(toldOfReference(stage, leftOut));
   leftOut = null;
 }
