@@ -86,18 +86,6 @@ EXECUTE = """async code => {
 KERNEL = "window.jupyterapp?.shell.currentWidget?.sessionContext.session?.kernel?.id"
 
 
-def note_troubles(page: Page, address: str, troubles: list[str]) -> None:
-    """From now on, put what goes wrong in a page into the list, and what it asks of another address."""
-
-    def watch(request) -> None:
-        if not request.url.startswith((address, "data:", "blob:")):
-            troubles.append(f"asked for {request.url}")
-
-    page.on("console", lambda message: message.type == "error" and troubles.append(message.text))
-    page.on("pageerror", lambda error: troubles.append(str(error)))
-    page.on("request", watch)
-
-
 @pytest.fixture(scope="session")
 def jupyterlab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JupyterLab]:
     """JupyterLab on a free port, with settings of its own, with kernels of this Python."""
@@ -138,10 +126,16 @@ def open_notebooks(browser: Browser, jupyterlab: JupyterLab) -> Callable[[], Abs
         pages: list[Page] = []
         troubles: list[str] = []
 
+        def watch(request) -> None:
+            if not request.url.startswith((jupyterlab.address, "data:", "blob:")):
+                troubles.append(f"asked for {request.url}")
+
         def open(*cells: str | NotebookNode, run: bool = True, **options) -> Page:
             page = browser.new_page(**{"viewport": {"width": 1280, "height": 1000}, **options})
             pages.append(page)
-            note_troubles(page, jupyterlab.address, troubles)
+            page.on("console", lambda message: message.type == "error" and troubles.append(message.text))
+            page.on("pageerror", lambda error: troubles.append(str(error)))
+            page.on("request", watch)
             jupyterlab.open(page, *cells, run=run)
             return page
 

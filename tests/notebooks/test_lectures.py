@@ -232,7 +232,7 @@ def test_nothing_is_cut_off_in_jupyterlab(untried, open_notebook):
 
 #: What the set-up cell says there, and nowhere else.
 IN_BROWSER = "This page computes in your browser, with NumPy: no Numba, no threads."
-WIDGET = ".jp-OutputArea-output:not(.jp-RenderedHTML) :is(.needle-drag .sheet > *, .needle-pad svg)"
+WIDGET = ".jp-OutputArea-output:not(.jp-RenderedHTML) :is(.needle-drag .sheet > :not(style), .needle-pad svg)"
 
 
 @pytest.fixture(scope="module")
