@@ -1,7 +1,7 @@
 """Cut and compile the wheels and the standard library in this folder: a program for Pyodide's Python.
 
-Python starts in half the time if nothing is left to compile. In others' packages the bytecode takes the place of
-the source. Ours have both, because lectures and drawings show lines of them.
+Python starts in half the time if nothing is left to compile. In others' packages the bytecode takes the place
+of the source. Ours have both, because lectures and drawings show lines of them.
 """
 
 from __future__ import annotations
@@ -48,4 +48,5 @@ for path in sorted(Path().iterdir()):
                 bytecode = compiled(content, name)
                 made = made | {beside(name): bytecode} if ours else {f"{name}c": bytecode}
             for each, what in made.items():
-                archive.writestr(ZipInfo(each), what, ZIP_DEFLATED, 9)  # without a time: the same at each build
+                # Without a time, it is the same at each build.
+                archive.writestr(ZipInfo(each), what, ZIP_DEFLATED, 9)

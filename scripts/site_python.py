@@ -1,9 +1,9 @@
 """Python for the site: Pyodide, the packages that pages need, and our own wheel, in one folder.
 
-Pyodide's own list of its packages, ``pyodide-lock.json``, is cut to those that a page has unpacked: it asks for
-them by their names, the browser loads them side by side, and Pyodide compares each with its sha256. What else a
-lecture's kernel needs is plain Python: it lies in one file with the standard library, and is imported from there.
-All is compiled.
+Pyodide's own list of its packages, ``pyodide-lock.json``, is cut to those that a page has unpacked: it asks
+for them by their names, the browser loads them side by side, and Pyodide compares each with its sha256. What
+else a lecture's kernel needs is plain Python: it lies in one file with the standard library, and is imported
+from there. All is compiled.
 """
 
 from __future__ import annotations
@@ -131,7 +131,8 @@ def join(archives: list[Path], target: Path) -> None:
                 for file in archive.infolist():
                     folders |= {f"{folder}/" for folder in Path(file.filename).parents[:-1]}
                     joined.writestr(file, archive.read(file), compresslevel=9)
-        for folder in sorted(folders - {*joined.namelist()}):  # Python finds a package without `__init__` only by its folder
+        # Python finds a package without `__init__` only by its folder.
+        for folder in sorted(folders - {*joined.namelist()}):
             joined.writestr(ZipInfo(folder), b"")
 
 
@@ -162,7 +163,7 @@ def build_wheel(target: Path) -> Path:
 
 
 def copy_wheels(target: Path) -> None:
-    """Copy what a kernel consists of: the wheels that are listed, which pip fetches, and JupyterLite's own."""
+    """Copy what a kernel consists of: the listed wheels, which pip fetches, and JupyterLite's own."""
     missing = ["{}=={}".format(*name.split("-")) for name in FILES["wheels"] if not (KEPT / name).exists()]
     if missing:
         pure = ["--platform=any", "--abi=none", "--implementation=py", "--python-version=3.12"]

@@ -29,6 +29,7 @@ sys.modules["google.colab"] = types.ModuleType("google.colab")
 
 WHERE = "\nimport needle, lectures, viz\nprint(needle.__file__)\n"
 
+
 class Environment:
     """A virtual environment without needle-notebooks, and an empty folder to work in."""
 
