@@ -14,7 +14,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from make_book import faults
 from site_explorer import add_drawings, add_explorer
@@ -36,21 +35,13 @@ def build_book(site: Path, run: list[str]) -> None:
     shutil.copytree(book / "html", site / "book")
 
 
-def allow(site: Path, pyodide: str) -> None:
-    """Let the pages that forbid all other addresses load Pyodide's packages from theirs."""
-    origin = "{0.scheme}://{0.netloc}".format(urlsplit(pyodide))
-    for page in sorted(site.glob("*/index.html")):
-        text = page.read_text("utf-8")
-        page.write_text(text.replace("connect-src 'self'", f"connect-src 'self' {origin}", 1), "utf-8")
-
-
 def main() -> None:
     """Write the site into a folder."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--output", type=Path, default=ROOT / "build" / "site", help="folder to write into")
     given = os.environ.get("PYODIDE") or PYODIDE
     parser.add_argument(
-        "--pyodide", default=given, help="where Pyodide's packages are: an address, or a folder to copy from"
+        "--pyodide", default=given, help="where Pyodide's packages are: an address, or a folder"
     )
     parser.add_argument("--run", nargs="*", default=[], metavar="NUMBER", help="in the book, run only these")
     parser.add_argument("--without-book", action="store_true", help="leave out the book, which takes minutes")
@@ -59,19 +50,17 @@ def main() -> None:
     shutil.rmtree(site, ignore_errors=True)
     site.mkdir(parents=True)
 
-    wheels = add_python(site, options.pyodide)
-    graphviz = add_drawings(site)
+    add_python(site, options.pyodide)
+    add_drawings(site)
     (site / "python").mkdir()
     for name in ("python.js", "python_worker.js"):
         shutil.copy(BROWSER / name, site / "python")
     add_playground(site)
     add_explorer(site)
-    build_lab(site, graphviz, wheels)
+    build_lab(site)
     if not options.without_book:
         build_book(site, options.run)
     build_front(site)
-    if options.pyodide.startswith(("http://", "https://")):
-        allow(site, options.pyodide)
     broken = list(faults(site, left_out=("lab", "pyodide")))
     if broken and not options.without_book:
         sys.exit("\n".join([*broken, "The site has broken links."]))

@@ -26,14 +26,13 @@ CHOICES = {
 }
 
 
-def add_drawings(site: Path) -> str:
-    """Add what draws graphs in a browser, and brings the drawings to life; return Graphviz's place."""
+def add_drawings(site: Path) -> None:
+    """Add what draws graphs in a browser, and brings the drawings to life."""
     folder = site / "drawings"
     shutil.copytree(ROOT / "viz" / "static", folder / "viz")
     shutil.copy(BROWSER / "drawings.js", folder)
     shutil.copy(PLAYGROUND / "stage" / "icon.svg", folder)
     (folder / "graphviz.js").write_bytes(from_npm("@viz-js/viz", "dist/viz.js"))
-    return "drawings/graphviz.js"
 
 
 def add_explorer(site: Path) -> None:

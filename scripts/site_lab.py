@@ -16,13 +16,17 @@ from tempfile import TemporaryDirectory
 import nbformat
 from make_book import COLAB
 from nbformat import NotebookNode
-from site_python import PACKAGES, PYODIDE_KERNEL, jupyterlite
+from site_python import BROWSER, FILES, KEPT, PYODIDE_KERNEL, jupyterlite
 
 ROOT = Path(__file__).resolve().parent.parent
 #: What draws widgets on the page, each in the wheel that brings it.
 EXTENSIONS = ("jupyterlab_widgets", "anywidget")
-#: From the script of a kernel's worker, and from the page, to the folder of the site.
-FROM_KERNEL, FROM_PAGE = "../../../../../", "../../"
+#: From the page to the folder of the site.
+FROM_PAGE = "../../"
+#: JupyterLite's worker loads a script that starts Python. Ours has started it before: see `kernel.js`.
+NO_SCRIPT = "data:text/javascript,"
+#: What a kernel would get from the network when it starts. It is in its library, or a lecture does without.
+IS_THERE = ["comm", "ipykernel", "ipython", "jedi", "micropip", "piplite", "pyodide_kernel", "sqlite3", "ssl"]
 SETTINGS = {
     "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
     "@jupyterlab/notebook-extension:tracker": {"autoStartDefaultKernel": True},
@@ -54,31 +58,17 @@ def edition(notebook: NotebookNode, name: str) -> NotebookNode:
     return here
 
 
-def build_lab(site: Path, graphviz: str, wheels: list[Path]) -> None:
-    """Write JupyterLite with the lectures.
-
-    Parameters
-    ----------
-    site : Path
-        The folder of the site; ``lab`` in it is written.
-    graphviz : str
-        Where in the site Graphviz is.
-    wheels : list of Path
-        What a kernel has beside Pyodide's own packages.
-    """
+def build_lab(site: Path) -> None:
+    """Write JupyterLite with the lectures into the folder ``lab`` of the site."""
     lab = site / "lab"
-    packages = [*PACKAGES, *(x.name.partition("-")[0] for x in wheels)]
-    kernel = {
-        "pyodideUrl": f"{FROM_PAGE}pyodide/pyodide.js",
-        "loadPyodideOptions": {"packages": packages, "env": {"VIZ_JS": f"{FROM_KERNEL}{graphviz}"}},
-    }
+    kernel = {"pyodideUrl": NO_SCRIPT, "loadPyodideOptions": {"packages": IS_THERE}}
     page = {
         "appName": "needle",
         "exposeAppInBrowser": True,
         "faviconUrl": f"{FROM_PAGE}icon.svg",
         "litePluginSettings": {"@jupyterlite/pyodide-kernel-extension:kernel": kernel},
     }
-    extensions = [str(x) for x in wheels if x.name.startswith(EXTENSIONS)]
+    extensions = [str(KEPT / name) for name in FILES["wheels"] if name.startswith(EXTENSIONS)]
     extensions.append(str(jupyterlite() / PYODIDE_KERNEL))
     with TemporaryDirectory() as made:
         folder = Path(made)
@@ -109,6 +99,9 @@ def build_lab(site: Path, graphviz: str, wheels: list[Path]) -> None:
             sys.exit(f"JupyterLite could not be built:\n{done.stdout}{done.stderr}")
     start = lab / "lab" / "index.html"
     text = start.read_text("utf-8").replace("<title>JupyterLite<", "<title>needle · lectures<")
-    shutil.copy(ROOT / "browser" / "lab.js", lab)
-    ours = [f'<script type="module" src="{x}"></script>' for x in (f"{FROM_PAGE}keep.js", "../lab.js")]
-    start.write_text(text.replace("</head>", "".join([*ours, "</head>"]), 1), "utf-8")
+    for name in ("lab.js", "lab.css", "reopen.js"):
+        shutil.copy(BROWSER / name, site)
+    shutil.copy(BROWSER / "kernel.js", site / "python")
+    first = f'<link rel="stylesheet" href="{FROM_PAGE}lab.css"><script src="{FROM_PAGE}lab.js"></script>'
+    later = [f'<script type="module" src="{FROM_PAGE}{x}.js"></script>' for x in ("keep", "reopen")]
+    start.write_text(text.replace("<head>", "".join(["<head>", first, *later]), 1), "utf-8")

@@ -1,8 +1,9 @@
 """Python for the site: Pyodide, the packages that pages need, and our own wheel, in one folder.
 
-Pyodide's own list of its packages, ``pyodide-lock.json``, is cut to what is needed here, and what comes from
-PyPI and this checkout is added. So a page asks for packages by their names, the browser loads them side by
-side, and Pyodide compares each with its sha256.
+Pyodide's own list of its packages, ``pyodide-lock.json``, is cut to those that a page has unpacked: it asks
+for them by their names, the browser loads them side by side, and Pyodide compares each with its sha256. What
+else a lecture's kernel needs is plain Python: it lies in one file with the standard library, and is imported
+from there. All is compiled.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ import subprocess
 import sys
 import tarfile
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
+from urllib.request import urlopen
 from zipfile import ZipFile, ZipInfo
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -25,11 +28,13 @@ KEPT = ROOT / "build" / "downloads"
 FILES: dict[str, dict[str, str]] = json.loads((BROWSER / "files.json").read_text("utf-8"))
 CORE = ("pyodide.js", "pyodide.mjs", "pyodide.asm.js", "pyodide.asm.wasm", "python_stdlib.zip")
 #: Of Pyodide's packages; those that they need come with them.
-PACKAGES = ["numpy", "matplotlib", "pillow", "micropip", "ipython", "jedi"]
-#: What they could do that no page does: write time zones and PDF.
-WITHOUT = {"matplotlib": {"pytz", "fonttools"}}
-#: JupyterLite's kernel waits for it, and does not need it. With all that belongs to it, it has two megabytes.
-EMPTY = "ssl"
+PACKAGES = ["numpy", "matplotlib", "pillow", "micropip", "ipython"]
+#: What they could do that no page does: write time zones and PDF, and guess from a program what comes next.
+WITHOUT = {"matplotlib": {"pytz", "fonttools"}, "ipython": {"jedi"}}
+#: The packages that pages have unpacked: they bring programs and fonts, or show their lines.
+UNPACKED = ("numpy", "matplotlib", "pillow", "contourpy", "kiwisolver", "sqlite3", "needle-notebooks")
+#: The standard library, and what a lecture's kernel has in its place.
+LIBRARY, KERNEL_LIBRARY = "python_stdlib.zip", "python_kernel.zip"
 #: What our wheel needs on every page. Lectures need more, and ask for it.
 NEEDS = ["numpy"]
 #: What fits this Pyodide. It has a folder of its own: JupyterLab would load the extension, too.
@@ -38,19 +43,14 @@ PYODIDE_KERNEL = "share/jupyter/labextensions/@jupyterlite/pyodide-kernel-extens
 KERNEL = ("ipykernel", "piplite", "pyodide_kernel", "widgetsnbextension-4")
 
 
-def add_python(site: Path, pyodide: str) -> list[Path]:
+def add_python(site: Path, pyodide: str) -> None:
     """Write ``pyodide`` in the site.
 
     Parameters
     ----------
     site : Path
     pyodide : str
-        Where Pyodide's packages are: an address, from which pages take them, or a folder, which is copied.
-
-    Returns
-    -------
-    list of Path
-        The wheels that are not Pyodide's own: ours, and what it needs.
+        Where Pyodide's packages are: a folder, or an address.
     """
     folder = site / "pyodide"
     folder.mkdir(parents=True)
@@ -59,22 +59,32 @@ def add_python(site: Path, pyodide: str) -> list[Path]:
     # Few servers compress what is not text, and this is the largest file: see `service-worker.js`.
     packed = gzip.compress((folder / "pyodide.asm.wasm").read_bytes(), mtime=0)
     (folder / "pyodide.asm.wasm.gz").write_bytes(packed)
-
     lock = json.loads(from_npm("pyodide", "pyodide-lock.json"))
-    known = lock["packages"]
-    lock["packages"] = {name: known[name] for name in needed(known)}
-    for entry in lock["packages"].values():
-        if pyodide.startswith(("http://", "https://")):
-            entry["file_name"] = f"{pyodide.rstrip('/')}/{entry['file_name']}"
-        else:
-            copy_checked(Path(pyodide, entry["file_name"]), folder, entry["sha256"])
-    wheels = [build_wheel(folder), *get_wheels(folder), *kernel_wheels(folder)]
-    wheels.append(empty_wheel(folder, EMPTY))
-    for wheel in wheels:
-        entry = entry_of(wheel, NEEDS if wheel == wheels[0] else [])
-        lock["packages"][entry["name"].replace("_", "-")] = entry
+    entries = {name: lock["packages"][name] for name in needed(lock["packages"])}
+    lock["packages"] = {}
+    write_lock(folder, lock)
+
+    with TemporaryDirectory() as made:
+        parts = Path(made)
+        shutil.copy(folder / LIBRARY, parts)
+        for entry in entries.values():
+            copy_checked(get_package(pyodide, entry["file_name"]), parts, entry["sha256"])
+        entries["needle-notebooks"] = entry_of(build_wheel(parts))
+        copy_wheels(parts)
+        compile_all(parts, folder)
+        for name in UNPACKED:
+            wheel = Path(shutil.move(parts / entries[name]["file_name"], folder))
+            needs = [x for x in entries[name]["depends"] if x in UNPACKED]
+            sha256 = hashlib.sha256(wheel.read_bytes()).hexdigest()
+            lock["packages"][name] = entries[name] | {"depends": needs, "sha256": sha256}
+        shutil.copy(parts / LIBRARY, folder)
+        join(sorted(parts.iterdir()), folder / KERNEL_LIBRARY)
+    write_lock(folder, lock)
+
+
+def write_lock(folder: Path, lock: dict[str, Any]) -> None:
+    """Write Pyodide's list of its packages."""
     (folder / "pyodide-lock.json").write_text(json.dumps(lock), "utf-8")
-    return wheels
 
 
 def needed(known: dict[str, Any]) -> list[str]:
@@ -90,8 +100,44 @@ def needed(known: dict[str, Any]) -> list[str]:
     return sorted(found)
 
 
-def entry_of(wheel: Path, needs: list[str]) -> dict[str, Any]:
-    """What Pyodide's list says of a package, for a wheel."""
+def get_package(pyodide: str, name: str) -> Path:
+    """One of Pyodide's packages, from a folder, or from an address, which is asked the first time."""
+    if not pyodide.startswith(("http://", "https://")):
+        return Path(pyodide, name)
+    path = KEPT / name
+    if not path.exists():
+        KEPT.mkdir(parents=True, exist_ok=True)
+        with urlopen(f"{pyodide.rstrip('/')}/{name}") as answer:
+            path.write_bytes(answer.read())
+    return path
+
+
+def compile_all(parts: Path, pyodide: Path) -> None:
+    """Let Pyodide itself compile wheels: its bytecode is that of another Python than this."""
+    node = shutil.which("node")
+    if node is None:
+        sys.exit("The site needs Node.js (nodejs.org): its program node compiles what pages load.")
+    scripts = ROOT / "scripts"
+    program = [scripts / "run_in_pyodide.mjs", pyodide, scripts / "compile_in_pyodide.py", parts]
+    subprocess.run([node, *program], check=True)
+
+
+def join(archives: list[Path], target: Path) -> None:
+    """Write the files of several archives into one."""
+    folders: set[str] = set()
+    with ZipFile(target, "w") as joined:
+        for path in archives:
+            with ZipFile(path) as archive:
+                for file in archive.infolist():
+                    folders |= {f"{folder}/" for folder in Path(file.filename).parents[:-1]}
+                    joined.writestr(file, archive.read(file), compresslevel=9)
+        # Python finds a package without `__init__` only by its folder.
+        for folder in sorted(folders - {*joined.namelist()}):
+            joined.writestr(ZipInfo(folder), b"")
+
+
+def entry_of(wheel: Path) -> dict[str, Any]:
+    """What Pyodide's list says of a package, for our wheel."""
     name, version = wheel.name.split("-")[:2]
     with ZipFile(wheel) as files:
         imports = {x.partition("/")[0].removesuffix(".py") for x in files.namelist() if x.endswith(".py")}
@@ -101,8 +147,7 @@ def entry_of(wheel: Path, needs: list[str]) -> dict[str, Any]:
         "file_name": wheel.name,
         "install_dir": "site",
         "package_type": "package",
-        "sha256": hashlib.sha256(wheel.read_bytes()).hexdigest(),
-        "depends": needs,
+        "depends": NEEDS,
         "imports": sorted(imports),
         "unvendored_tests": False,
     }
@@ -117,8 +162,8 @@ def build_wheel(target: Path) -> Path:
     return wheel
 
 
-def get_wheels(target: Path) -> list[Path]:
-    """Have pip fetch the wheels that are listed."""
+def copy_wheels(target: Path) -> None:
+    """Copy what a kernel consists of: the listed wheels, which pip fetches, and JupyterLite's own."""
     missing = ["{}=={}".format(*name.split("-")) for name in FILES["wheels"] if not (KEPT / name).exists()]
     if missing:
         pure = ["--platform=any", "--abi=none", "--implementation=py", "--python-version=3.12"]
@@ -133,7 +178,11 @@ def get_wheels(target: Path) -> list[Path]:
             *pure,
         ]
         subprocess.run([*fetch, "--dest", str(KEPT), *missing], check=True)
-    return [copy_checked(KEPT / name, target, sha256) for name, sha256 in FILES["wheels"].items()]
+    for name, sha256 in FILES["wheels"].items():
+        copy_checked(KEPT / name, target, sha256)
+    for wheel in (jupyterlite() / PYODIDE_KERNEL / "static" / "pypi").glob("*.whl"):
+        if wheel.name.startswith(KERNEL):
+            shutil.copy(wheel, target)
 
 
 def jupyterlite() -> Path:
@@ -146,22 +195,6 @@ def jupyterlite() -> Path:
         subprocess.run([*install, "--target", str(made), *JUPYTERLITE], cwd=ROOT, check=True)
         made.rename(folder)
     return folder
-
-
-def kernel_wheels(target: Path) -> list[Path]:
-    """What JupyterLite's kernel consists of, which its package brings."""
-    wheels = sorted((jupyterlite() / PYODIDE_KERNEL / "static" / "pypi").glob("*.whl"))
-    return [Path(shutil.copy(x, target)) for x in wheels if x.name.startswith(KERNEL)]
-
-
-def empty_wheel(target: Path, name: str) -> Path:
-    """A package with nothing in it."""
-    wheel = target / f"{name}-0-py3-none-any.whl"
-    with ZipFile(wheel, "w") as files:
-        files.writestr(
-            ZipInfo(f"{name}-0.dist-info/METADATA"), f"Metadata-Version: 2.1\nName: {name}\nVersion: 0\n"
-        )
-    return wheel
 
 
 def from_npm(package: str, name: str) -> bytes:

@@ -50,24 +50,20 @@ class CannotRender(RuntimeError):
     """Graphviz is missing, failed, or found no layout in time. The message says which, and what to do."""
 
 
-async def in_browser(module: Any = None) -> None:
+async def in_browser(module: Any) -> None:
     """Draw graphs by @viz-js/viz: Graphviz as WebAssembly, for Python that runs in a browser (Pyodide).
 
     Parameters
     ----------
-    module : str or JavaScript module, optional
+    module : str or JavaScript module
         The address of its file ``viz.js``, or what JavaScript's ``import(address)`` gives. Where the page's
-        policy forbids `eval`, as a strict one does, only the latter works. By default, the address that the
-        environment variable ``VIZ_JS`` has; without one, nothing happens.
+        policy forbids `eval`, as a strict one does, only the latter works.
 
     Examples
     --------
     >>> await viz.in_browser("../files/viz.js")
     """
     global _viz_js
-    module = module or os.environ.get("VIZ_JS")
-    if module is None:
-        return
     if isinstance(module, str):
         from js import URL, location
         from pyodide.code import run_js

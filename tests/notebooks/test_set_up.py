@@ -29,13 +29,6 @@ sys.modules["google.colab"] = types.ModuleType("google.colab")
 
 WHERE = "\nimport needle, lectures, viz\nprint(needle.__file__)\n"
 
-AS_ON_A_KERNEL = """
-import ast, asyncio
-cell = compile(open("program.py").read(), "program.py", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-if waits := eval(cell):
-    asyncio.run(waits)
-"""
-
 
 class Environment:
     """A virtual environment without needle-notebooks, and an empty folder to work in."""
@@ -56,8 +49,8 @@ class Environment:
 
     def run(self, program: str) -> subprocess.CompletedProcess[str]:
         (self.cwd / "program.py").write_text(program)
-        # As on a kernel, the working directory is on the path, which -c sees to, and a cell may say `await`.
-        command = [self.python, "-c", AS_ON_A_KERNEL]
+        # As on a kernel, the working directory is on the path, which -c sees to.
+        command = [self.python, "-c", "exec(open('program.py').read())"]
         clean = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "PIP"))}
         offline = {"PIP_NO_INDEX": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "GIT_ALLOW_PROTOCOL": "file"}
         return subprocess.run(command, cwd=self.cwd, env=clean | offline, capture_output=True, text=True)
