@@ -5,6 +5,9 @@ const SITE = new URL("../", location.href).href;
 
 const tell = (error) => postMessage({ trouble: String(error.message ?? error) });
 
+importScripts(`${SITE}packed.js`);
+self.fetch = fetchUnpacked; // no service worker does so, the first time
+
 async function start() {
   const drawings = import(`${SITE}drawings/graphviz.js`); // loads beside Python
   importScripts(`${SITE}pyodide/pyodide.js`);

@@ -6,22 +6,25 @@ const PlainWorker = window.Worker;
 
 const WAYS_OUT = `<a href="../../book/index.html">Read the lecture in the book</a>, or open it in Colab: its first lines link there.`;
 const TROUBLES = {
-  webassembly: `This browser has no WebAssembly, so Python cannot run here. Take another browser. ${WAYS_OUT}`,
+  wasm: `This browser has no WebAssembly, so Python cannot run here. Take another browser. ${WAYS_OUT}`,
   storage: "This browser keeps nothing for this page, as in some private windows: download your work (File → Download) before you close it.",
-  room: "There is no room left to save your work: download it (File → Download), then delete files in the list on the left, or free room on your disk.",
+  room: "There is no room left to save your work: download it (File → Download), then free room on your disk.",
   kernel: "Python has stopped. What you wrote is still here. Save it, then choose Kernel → Restart Kernel, and run the cells again.",
 };
 
+const lines = document.createElement("div");
+lines.id = "troubles";
+document.documentElement.append(lines);
+
 function say(trouble, detail = "") {
+  document.getElementById(trouble)?.remove();
   const line = document.createElement("p");
-  line.className = "trouble";
-  line.setAttribute("role", "alert");
-  line.innerHTML = `<span>${TROUBLES[trouble]}</span> <small></small> <button>Close</button>`;
+  line.id = trouble;
+  line.role = "alert";
+  line.innerHTML = `${TROUBLES[trouble]} <button>Close</button><small></small>`;
   line.querySelector("small").textContent = detail;
   line.querySelector("button").onclick = () => line.remove();
-  document.querySelector(`.trouble[data-of="${trouble}"]`)?.remove();
-  line.dataset.of = trouble;
-  document.documentElement.append(line);
+  lines.append(line);
 }
 
 // Python
@@ -33,7 +36,7 @@ function startKernel() {
   return worker;
 }
 
-let started = typeof WebAssembly === "object" ? startKernel() : say("webassembly");
+let started = typeof WebAssembly === "object" ? startKernel() : say("wasm");
 
 window.Worker = function (address, options) {
   if (!String(address).includes("pyodide-kernel-extension")) return new PlainWorker(address, options);
@@ -45,25 +48,37 @@ window.Worker = function (address, options) {
 
 // What is written here
 
-async function tryToKeep() {
-  await new Promise((resolve, reject) => {
+// Resolves if something can be written.
+function write() {
+  return new Promise((resolve, reject) => {
     const asked = indexedDB.open("needle-room");
-    asked.onsuccess = () => resolve(asked.result.close());
     asked.onerror = () => reject(asked.error);
+    asked.onupgradeneeded = () => asked.result.createObjectStore("room");
+    asked.onsuccess = () => {
+      const writing = asked.result.transaction("room", "readwrite");
+      writing.oncomplete = resolve;
+      writing.onabort = () => reject(writing.error);
+      writing.objectStore("room").put(new Uint8Array(1e6), "once");
+    };
   });
-  const { quota, usage } = (await navigator.storage?.estimate?.()) ?? {};
-  if (quota - usage < 5e6) say("room");
 }
-tryToKeep().catch(() => say("storage"));
+const isFull = (error) => error?.name === "QuotaExceededError";
+write().catch((error) => say(isFull(error) ? "room" : "storage"));
+addEventListener("unhandledrejection", ({ reason }) => isFull(reason) && say("room"));
 
 addEventListener("visibilitychange", () => {
   const { commands } = window.jupyterapp ?? {}; // a browser may forget a page that nobody sees
   if (document.hidden && commands?.isEnabled("docmanager:save-all")) commands.execute("docmanager:save-all");
 });
 
-// A phone has no room for the list of files beside a lecture.
-const arrived = setInterval(() => {
-  if (!window.jupyterapp) return;
-  clearInterval(arrived);
-  window.jupyterapp.restored.then(() => innerWidth < 760 && window.jupyterapp.shell.collapseLeft());
-}, 100);
+// A phone has no room for what is beside a lecture.
+if (innerWidth < 760) {
+  const opened = setInterval(async () => {
+    const app = window.jupyterapp;
+    if (!app?.shell.currentWidget) return;
+    clearInterval(opened);
+    await app.shell.currentWidget.sessionContext?.ready; // the list opens before
+    app.shell.collapseLeft();
+    app.commands.execute("application:toggle-side-tabbar", { side: "right" });
+  }, 100);
+}

@@ -6,7 +6,7 @@
 
 const BUILD = "BUILD";
 const FIRST_ASKED = /(\/|\.html|\.json|service-worker\.js)$/;
-const PACKED = /\/pyodide\.asm\.wasm$/; // few servers compress what is not text: a compressed copy lies beside it
+importScripts("packed.js");
 const channel = new BroadcastChannel("/sw-api.v1"); // of JupyterLite, for the files that a kernel reads
 
 addEventListener("install", () => skipWaiting());
@@ -33,7 +33,7 @@ async function got(request) {
   const found = isPage ? null : await cache.match(request);
   if (found) return found;
   try {
-    const answer = PACKED.test(request.url) ? await unpacked(request) : await fetch(request);
+    const answer = await fetchUnpacked(request);
     if (answer.ok && answer.type !== "opaque") keep(cache, request, answer.clone());
     return answer;
   } catch (error) {
@@ -41,12 +41,6 @@ async function got(request) {
     if (old) return old;
     throw error;
   }
-}
-
-async function unpacked(request) {
-  const answer = await fetch(`${request.url}.gz`);
-  if (!answer.ok || answer.headers.has("Content-Encoding")) return fetch(request); // the server compresses by itself
-  return new Response(answer.body.pipeThrough(new DecompressionStream("gzip")), { headers: { "Content-Type": "application/wasm" } });
 }
 
 // Where there is no room, a page works all the same.

@@ -14,13 +14,16 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 OURS = "needle_notebooks"
 PLACE = "/lib/python3.12/site-packages/"
-#: What no page reads: tests, what is for compilers, editors and windows, other languages' words, more fonts.
+#: What no page reads: tests, what is for compilers, editors, windows and mail, other languages, more fonts.
 NEEDLESS = re.compile(
     r"/(tests|f2py|distutils|labextensions|sample_data|images|afm|pdfcorefonts)/"
     r"|^pygments/lexers/(?!__init__|_mapping|python|special)"
     r"|^matplotlib/backends/_?backend_(gtk|qt|tk|wx|mac|webagg|nbagg|pgf|cairo)"
+    r"|^(xmlrpc|wsgiref)/|^(imap|nntp|smtp|tel|pop|mail)(lib|netlib|box)\.py$"
     r"|/DejaVu(Serif|SansMono-)[^/]*$|\.(a|h|pxd|pyi)$"
 )
+#: What of ours no browser imports: its bytecode would only be loaded.
+NOT_IMPORTED = re.compile(r"^playground/(pages|components)/|numba|cuda|mpi4py")
 VALID_AS_IT_IS = 1  # a flag: Python doesn't compare the bytecode with its source
 
 
@@ -46,7 +49,10 @@ for path in sorted(Path().iterdir()):
             made = {name: content}
             if name.endswith(".py"):
                 bytecode = compiled(content, name)
-                made = made | {beside(name): bytecode} if ours else {f"{name}c": bytecode}
+                if not ours:
+                    made = {f"{name}c": bytecode}
+                elif not NOT_IMPORTED.search(name):
+                    made[beside(name)] = bytecode
             for each, what in made.items():
                 # Without a time, it is the same at each build.
                 archive.writestr(ZipInfo(each), what, ZIP_DEFLATED, 9)

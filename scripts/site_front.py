@@ -62,4 +62,5 @@ def keep_for_later(site: Path) -> None:
         (BROWSER / "service-worker.js").read_text("utf-8").replace('"BUILD"', f'"{names.hexdigest()[:12]}"')
     )
     for folder in filter(Path.is_dir, (site, site / "lab")):
+        shutil.copy(BROWSER / "packed.js", folder)
         (folder / "service-worker.js").write_text(worker, "utf-8")

@@ -42,7 +42,8 @@ KEEP = (
     "**Keep your work.** This page computes in your browser, and keeps what you write there, for this "
     "address only: no server gets it. To have it elsewhere, choose *File → Download*; to bring it here, drag "
     "the file into the list on the left. To begin anew, close the notebook, delete it in that list, and open "
-    "it again. A private window forgets everything when you close it."
+    "it again. A private window forgets everything when you close it. When the page was loaded anew, as "
+    "after a long sleep, what you wrote is there, but Python has begun anew: choose *Run → Run All Cells*."
 )
 
 
@@ -102,6 +103,6 @@ def build_lab(site: Path) -> None:
     for name in ("lab.js", "lab.css", "reopen.js"):
         shutil.copy(BROWSER / name, site)
     shutil.copy(BROWSER / "kernel.js", site / "python")
-    first = f'<link rel="stylesheet" href="{FROM_PAGE}lab.css"><script src="{FROM_PAGE}lab.js"></script>'
-    later = [f'<script type="module" src="{FROM_PAGE}{x}.js"></script>' for x in ("keep", "reopen")]
-    start.write_text(text.replace("<head>", "".join(["<head>", first, *later]), 1), "utf-8")
+    ours = f'<link rel="stylesheet" href="{FROM_PAGE}lab.css"><script src="{FROM_PAGE}lab.js"></script>'
+    ours += "".join(f'<script type="module" src="{FROM_PAGE}{x}.js"></script>' for x in ("keep", "reopen"))
+    start.write_text(text.replace("</head>", f"{ours}</head>", 1), "utf-8")

@@ -56,9 +56,7 @@ def add_python(site: Path, pyodide: str) -> None:
     folder.mkdir(parents=True)
     for name in CORE:
         (folder / name).write_bytes(from_npm("pyodide", name))
-    # Few servers compress what is not text, and this is the largest file: see `service-worker.js`.
-    packed = gzip.compress((folder / "pyodide.asm.wasm").read_bytes(), mtime=0)
-    (folder / "pyodide.asm.wasm.gz").write_bytes(packed)
+    pack(folder / "pyodide.asm.wasm")
     lock = json.loads(from_npm("pyodide", "pyodide-lock.json"))
     entries = {name: lock["packages"][name] for name in needed(lock["packages"])}
     lock["packages"] = {}
@@ -78,8 +76,15 @@ def add_python(site: Path, pyodide: str) -> None:
             sha256 = hashlib.sha256(wheel.read_bytes()).hexdigest()
             lock["packages"][name] = entries[name] | {"depends": needs, "sha256": sha256}
         shutil.copy(parts / LIBRARY, folder)
-        join(sorted(parts.iterdir()), folder / KERNEL_LIBRARY)
+        join(sorted(parts.iterdir()), parts / KERNEL_LIBRARY)
+        pack(parts / KERNEL_LIBRARY)
+        shutil.move(parts / f"{KERNEL_LIBRARY}.gz", folder)
     write_lock(folder, lock)
+
+
+def pack(path: Path) -> None:
+    """Write a compressed copy beside a file, for `packed.js`."""
+    path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes(), mtime=0))
 
 
 def write_lock(folder: Path, lock: dict[str, Any]) -> None:
@@ -123,14 +128,14 @@ def compile_all(parts: Path, pyodide: Path) -> None:
 
 
 def join(archives: list[Path], target: Path) -> None:
-    """Write the files of several archives into one."""
+    """Write the files of several archives into one, which is compressed as a whole."""
     folders: set[str] = set()
     with ZipFile(target, "w") as joined:
         for path in archives:
             with ZipFile(path) as archive:
                 for file in archive.infolist():
                     folders |= {f"{folder}/" for folder in Path(file.filename).parents[:-1]}
-                    joined.writestr(file, archive.read(file), compresslevel=9)
+                    joined.writestr(ZipInfo(file.filename), archive.read(file))
         # Python finds a package without `__init__` only by its folder.
         for folder in sorted(folders - {*joined.namelist()}):
             joined.writestr(ZipInfo(folder), b"")
