@@ -1,8 +1,7 @@
 // The playground's worker: Python in the page's browser takes the place of the server, and says the same. From the
-// page come JSON as text, and runs to import as bytes. To it go messages as bytes, and objects: `loading` says what
-// is being loaded and how far, `failed` why this is the end.
+// page come JSON as text, and runs to import as bytes. To it go messages as bytes.
 
-import { startGraphviz, startPython } from "./python.js";
+import { fail, startGraphviz, startPython } from "./python.js";
 
 // What only some questions need is loaded when they are asked.
 const NEEDS = { gif: loadPillow, ...Object.fromEntries(["forward", "gradient", "steps", "program", "passes"].map(
@@ -19,7 +18,7 @@ self.onmessage = ({ data }) => (line ? take(data) : waiting.push(data));
 loop.port1.onmessage = guarded(turn);
 
 try {
-  python = await startPython((words, share) => self.postMessage({ loading: words, share }));
+  python = await startPython();
   line = python.pyimport("playground.server.worker").Line(post);
   waiting.forEach(take);
 } catch (error) {
@@ -65,12 +64,6 @@ function guarded(what) {
       fail(error);
     }
   };
-}
-
-function fail(error) {
-  console.warn(error);
-  self.postMessage({ failed: error.message.trim().split("\n").at(-1) });
-  self.close();
 }
 
 async function loadPillow() {

@@ -1,10 +1,11 @@
-// Python in a web worker: Pyodide, NumPy, and our own wheel, as `make site` has put them beside this folder.
+// Python in a web worker: Pyodide, NumPy, and our own wheel, as `make site` has put them beside this folder. The page
+// has a PythonWorker.
 
 export const SITE = new URL("../", import.meta.url);
 const STEPS = 3; // of what is loaded, for the bar
 
-// Resolves to Pyodide with needle on its path. `say` is told what is being loaded, and which part of all is there.
-export async function startPython(say) {
+// Resolves to Pyodide with needle on its path.
+export async function startPython() {
   let done = 0;
   const step = (words) => say(words, done++ / STEPS);
   step("Python is loading");
@@ -20,4 +21,21 @@ export async function startPython(say) {
 // Lets `viz` draw graphs in a Python that was started here.
 export async function startGraphviz(python) {
   await python.pyimport("viz").in_browser(await import(new URL("drawings/graphviz.js", SITE)));
+}
+
+// Tells the page what is being loaded, and which part of all is there.
+export function say(loading, share) {
+  postMessage({ loading, share });
+}
+
+// Tells the page that this is the end.
+export function fail(error) {
+  console.warn(error);
+  postMessage({ failed: lastLine(error) });
+  close();
+}
+
+// Of a traceback, the line that says what is wrong.
+export function lastLine({ message }) {
+  return message.trim().split("\n").at(-1);
 }

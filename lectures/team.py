@@ -47,7 +47,7 @@ PACKAGES = ("ipyparallel", "mpi4py", "mpich")  # what `Processes` need; the last
 MOST_SECONDS = 20  # that a process waits for a message
 MOST_SECONDS_TO_START = 60
 ITEMS = object()
-IN_TURNS = sys.platform == "emscripten"  # a browser has neither threads nor processes: see `Threads.in_turns`
+IN_TURNS = sys.platform == "emscripten"  # see `Threads.in_turns`
 
 
 class NoMail(RuntimeError):
@@ -574,7 +574,7 @@ def _installed() -> bool:
 
 
 def team(size: int, install: bool = False) -> Processes | Threads:
-    """So many workers: processes if MPI is installed, threads otherwise. An earlier team stops.
+    """So many workers: processes if MPI is installed, threads otherwise, in a browser neither. An earlier team stops.
 
     Parameters
     ----------
@@ -584,6 +584,8 @@ def team(size: int, install: bool = False) -> Processes | Threads:
     """
     while _last:
         _last.pop().stop()
+    if IN_TURNS:
+        return Threads(size, "a browser has neither threads nor processes")
     try:
         if install and not _installed():
             wanted = PACKAGES[:2] if sys.platform == "win32" else PACKAGES  # there is no mpich for it

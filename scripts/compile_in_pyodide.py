@@ -1,7 +1,7 @@
 """Cut and compile the wheels and the standard library in this folder: a program for Pyodide's Python.
 
-Python starts in half the time if nothing is left to compile. In others' packages the bytecode takes the
-place of the source. Ours have both, because lectures and drawings show lines of them.
+Python starts in half the time if nothing is left to compile. In others' packages the bytecode takes the place
+of the source. Ours have both, because lectures and drawings show lines of them.
 """
 
 from __future__ import annotations
@@ -54,6 +54,5 @@ for path in sorted(Path().iterdir()):
                 elif not NOT_IMPORTED.search(name):
                     made[beside(name)] = bytecode
             for each, what in made.items():
-                archive.writestr(
-                    ZipInfo(each), what, ZIP_DEFLATED, 9
-                )  # without a time: the same at each build
+                # Without a time, it is the same at each build.
+                archive.writestr(ZipInfo(each), what, ZIP_DEFLATED, 9)

@@ -53,7 +53,8 @@ def main() -> None:
     add_python(site, options.pyodide)
     add_drawings(site)
     (site / "python").mkdir()
-    shutil.copy(BROWSER / "python.js", site / "python")
+    for name in ("python.js", "python_worker.js"):
+        shutil.copy(BROWSER / name, site / "python")
     add_playground(site)
     add_explorer(site)
     build_lab(site)

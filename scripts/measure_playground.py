@@ -65,6 +65,8 @@ WATCH = """
 }
 """
 
+#: Milliseconds until a page is ready: on the site, Python has to start in it.
+PATIENCE = 120_000
 #: Milliseconds between two looks at a page of a class.
 CLASS_PAUSE = 95
 #: Milliseconds that a class plays before pictures are counted: then the steps are compiled.
@@ -95,6 +97,13 @@ class Playground:
     process: int | None = None
 
 
+def new_context(browser):
+    """A new person's browser. A page's own policy would stop playwright."""
+    context = browser.new_context(viewport={"width": 1280, "height": 800}, bypass_csp=True)
+    context.set_default_timeout(PATIENCE)
+    return context
+
+
 def open_page(context, playground: Playground, query: str):
     """A page of the playground, and the seconds until it shows a picture and can be clicked."""
     page = context.new_page()
@@ -107,7 +116,7 @@ def open_page(context, playground: Playground, query: str):
         pen.drawImage(c, 0, 0, 8, 8);
         return pen.getImageData(0, 0, 8, 8).data.some((byte) => byte);
     }"""
-    page.wait_for_function(shown, arg=[playground.canvas, playground.play], polling=10, timeout=60_000)
+    page.wait_for_function(shown, arg=[playground.canvas, playground.play], polling=10)
     return page, time.perf_counter() - began
 
 
@@ -121,13 +130,14 @@ def until_it_shows(page, action) -> float:
 
 def measure_one(browser, playground: Playground, query: str, seconds: float) -> Iterator[tuple[str, float]]:
     """The figures of one page that is alone."""
-    context = browser.new_context(viewport={"width": 1280, "height": 800})
+    context = new_context(browser)
     page, ready = open_page(context, playground, query)
     yield "ready (s)", ready
     page.wait_for_timeout(1500)
     page.evaluate(WATCH, [playground.canvas, playground.epoch, 0])
     play = page.locator(playground.play)
     yield "click play to first picture (ms)", until_it_shows(page, lambda: play.dispatch_event("click"))
+    page.wait_for_function("watch.epochs() > 0")  # Python is there
     page.wait_for_timeout(6000)  # until the steps are compiled
     cpu, start = _cpu_seconds(playground.process), time.perf_counter()
     pictures, epochs = rates(page, seconds)
@@ -161,7 +171,7 @@ def measure_class(
     browser, playground: Playground, people: int, seconds: float
 ) -> Iterator[tuple[str, float]]:
     """Pages of a whole class, each in a window of its own: each plays, and then each is paused."""
-    contexts = [browser.new_context(viewport={"width": 1280, "height": 800}) for _ in range(people)]
+    contexts = [new_context(browser) for _ in range(people)]
     opened = [open_page(context, playground, playground.circle) for context in contexts]
     pages = [page for page, _ in opened]
     yield "ready: longest (s)", max(ready for _, ready in opened)
@@ -171,11 +181,11 @@ def measure_class(
     pages[0].wait_for_timeout(CLASS_WARM_UP)
     state = "() => [performance.now(), watch.changes.length, watch.epochs()]"
     before = [page.evaluate(state) for page in pages]
-    (busy, own), start = _busy_seconds(playground.process), time.perf_counter()
+    (busy, own), start = busy_seconds(playground.process), time.perf_counter()
     pages[0].wait_for_timeout(1000 * seconds)
     took = time.perf_counter() - start
     cores = [
-        (now - then) / took for now, then in zip(_busy_seconds(playground.process), (busy, own), strict=True)
+        (now - then) / took for now, then in zip(busy_seconds(playground.process), (busy, own), strict=True)
     ]
     after = [page.evaluate(state) for page in pages]
     shares = [
@@ -314,7 +324,7 @@ def _fields(process: int | str | None) -> list[str]:
     return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
 
 
-def _busy_seconds(server: int | None) -> tuple[float, float]:
+def busy_seconds(server: int | None) -> tuple[float, float]:
     """The processor time of this machine, and that of this process, the browser and the server (Linux)."""
     try:
         spent = [int(ticks) for ticks in Path("/proc/stat").read_text().split("\n")[0].split()[1:9]]
@@ -343,7 +353,7 @@ def _served(arguments: argparse.Namespace) -> Iterator[Playground]:
     selectors = {"canvas": arguments.canvas, "epoch": arguments.epoch, "play": arguments.play}
     cases = {"circle": arguments.circle, "spiral": arguments.spiral}
     if arguments.address:
-        yield Playground(arguments.address, **cases, **selectors)
+        yield Playground(arguments.address.rstrip("/"), **cases, **selectors)
         return
     with TemporaryDirectory() as folder:
         log = Path(folder, "log")

@@ -30,6 +30,8 @@ IS_THERE = ["comm", "ipykernel", "ipython", "jedi", "micropip", "piplite", "pyod
 SETTINGS = {
     "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
     "@jupyterlab/notebook-extension:tracker": {"autoStartDefaultKernel": True},
+    # A reload ends the kernel, so the notebook has to hold what a widget shows.
+    "@jupyter-widgets/jupyterlab-manager:plugin": {"saveState": True},
 }
 
 BADGE = (
@@ -98,11 +100,9 @@ def build_lab(site: Path) -> None:
             sys.exit(f"JupyterLite could not be built:\n{done.stdout}{done.stderr}")
     start = lab / "lab" / "index.html"
     text = start.read_text("utf-8").replace("<title>JupyterLite<", "<title>needle · lectures<")
-    for name in ("lab.js", "lab.css"):
+    for name in ("lab.js", "lab.css", "reopen.js"):
         shutil.copy(BROWSER / name, site)
     shutil.copy(BROWSER / "kernel.js", site / "python")
-    ours = (
-        f'<link rel="stylesheet" href="{FROM_PAGE}lab.css"><script src="{FROM_PAGE}lab.js"></script>'
-        f'<script type="module" src="{FROM_PAGE}keep.js"></script>'
-    )
+    ours = f'<link rel="stylesheet" href="{FROM_PAGE}lab.css"><script src="{FROM_PAGE}lab.js"></script>'
+    ours += "".join(f'<script type="module" src="{FROM_PAGE}{x}.js"></script>' for x in ("keep", "reopen"))
     start.write_text(text.replace("</head>", f"{ours}</head>", 1), "utf-8")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from playground.server import messages
 from playground.training.lessons import LESSONS
-from playground.training.settings import Settings
+from playground.training.settings import FIELDS, Settings
 from playground.training.trainer import Trainer
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -33,8 +33,9 @@ def add_playground(site: Path) -> None:
     shutil.copy(WORKER, site / "python")
     (folder / "index.html").write_text(page((STAGE / "index.html").read_text("utf-8")), "utf-8")
     (folder / "first").mkdir()
-    addresses = {name: {**lesson.settings, "lesson": name} for name, lesson in LESSONS.items()}
-    for name, address in {"default": {}, **addresses}.items():
+    addresses = {name: {"dataset": name} for name in FIELDS["dataset"].for_page()["choices"]}
+    addresses |= {name: {**lesson.settings, "lesson": name} for name, lesson in LESSONS.items()}
+    for name, address in addresses.items():
         settings, _ = Settings().changed(address)
         (folder / "first" / f"{name}.bin").write_bytes(first_messages(settings))
     streamlit = find_spec("streamlit")
@@ -46,6 +47,7 @@ def page(html: str) -> str:
     """The app's page as a page of the site."""
     head = (
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n  <meta name="site" content="../">'
+        '\n  <script type="module" src="../keep.js"></script>'
     )
     html = html.replace('<meta charset="utf-8">', f'<meta charset="utf-8">\n  {head}', 1)
     links = "".join(f'\n      <a href="{address}">{title}</a>' for address, title in PAGES.items())

@@ -140,9 +140,8 @@ def join(archives: list[Path], target: Path) -> None:
                 for file in archive.infolist():
                     folders |= {f"{folder}/" for folder in Path(file.filename).parents[:-1]}
                     joined.writestr(ZipInfo(file.filename), archive.read(file))
-        for folder in sorted(
-            folders - {*joined.namelist()}
-        ):  # Python finds a package without `__init__` only by its folder
+        # Python finds a package without `__init__` only by its folder.
+        for folder in sorted(folders - {*joined.namelist()}):
             joined.writestr(ZipInfo(folder), b"")
 
 
@@ -173,7 +172,7 @@ def build_wheel(target: Path) -> Path:
 
 
 def copy_wheels(target: Path) -> None:
-    """Copy what a kernel consists of: the wheels that are listed, which pip fetches, and JupyterLite's."""
+    """Copy what a kernel consists of: the listed wheels, which pip fetches, and JupyterLite's own."""
     missing = ["{}=={}".format(*name.split("-")) for name in FILES["wheels"] if not (KEPT / name).exists()]
     if missing:
         pure = ["--platform=any", "--abi=none", "--implementation=py", "--python-version=3.12"]

@@ -1,19 +1,18 @@
 // Python for the Explorer. The page asks for functions of playground/results/explorer.py, with text; it gets text.
 
-import { startGraphviz, startPython } from "../python/python.js";
+import { fail, lastLine, say, startGraphviz, startPython } from "../python/python.js";
 
 const DRAWN_BY_MATPLOTLIB = "memory";
 
-const say = (loading, share) => postMessage({ loading, share });
 const started = start();
 
 async function start() {
-  const python = await startPython(say);
+  const python = await startPython();
   await startGraphviz(python);
   return { python, explorer: python.pyimport("playground.results.explorer") };
 }
 
-started.then(() => postMessage({ ready: true }), (error) => postMessage({ failed: error.message }));
+started.then(() => postMessage({ ready: true }), fail);
 
 self.onmessage = async ({ data: { id, name, given } }) => {
   try {
@@ -26,6 +25,6 @@ self.onmessage = async ({ data: { id, name, given } }) => {
     postMessage({ working: true });
     postMessage({ id, answer: explorer[name].callKwargs(given) });
   } catch (error) {
-    postMessage({ id, error: error.message.trim().split("\n").at(-1) });
+    postMessage({ id, error: lastLine(error) });
   }
 };

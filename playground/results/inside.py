@@ -1,4 +1,8 @@
-"""Inside a network: its graphs, its steps with real numbers, its compiled step, the surface of its loss."""
+"""Inside a network: its graphs, its steps with real numbers, its compiled step, the surface of its loss.
+
+`viz` is imported where something is drawn: in a browser that takes half a second, and who only plays should
+not wait for it.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-import viz
 from needle.compiler import Compiled
 from needle.compiler.numpy_program import NumpyProgram
 
@@ -25,21 +28,29 @@ _MARGIN = 0.35  # around the path, in shares of its extent
 
 
 def _forward(trainer: Trainer, step: Compiled) -> dict[str, Any]:
+    import viz
+
     loss, names = trainer.graph(_POINTS)
     return {"html": viz.draw(loss, names=names).html()}
 
 
 def _gradient(trainer: Trainer, step: Compiled) -> dict[str, Any]:
+    import viz
+
     loss, names = trainer.graph(_POINTS)
     return {"html": viz.draw_gradient(loss, wrt=trainer.model.parameters(), names=names).html()}
 
 
 def _steps(trainer: Trainer, step: Compiled) -> dict[str, Any]:
+    import viz
+
     loss, names = trainer.graph(1)
     return {"html": viz.steps(loss, names=names).html()}
 
 
 def _program(trainer: Trainer, step: Compiled) -> dict[str, Any]:
+    import viz
+
     if step.program is None:
         return {"error": _NOT_COMPILED}
     said = f"<p>{escape(viz.explain(step))}</p>"
@@ -51,6 +62,8 @@ def _program(trainer: Trainer, step: Compiled) -> dict[str, Any]:
 
 
 def _passes(trainer: Trainer, step: Compiled) -> dict[str, Any]:
+    import viz
+
     if step.program is None:
         return {"error": _NOT_COMPILED}
     try:

@@ -46,7 +46,9 @@ SHORTEST_TURN = 0.005
 #: Seconds, at most, for which a step learns at once, and a pause ends its epoch. The rest comes in turns.
 AT_ONCE = 0.1
 #: Seconds between two pictures of a run, for each run that plays: one page must not take what others need.
+#: And the part of the time that a run's pictures may take: where one takes long, they come less often.
 PICTURE = 0.0065
+PICTURES = 0.6
 #: Turns that a run takes before its page asks for the next picture. After so many seconds it takes one all
 #: the same.
 AHEAD = 3
@@ -117,6 +119,7 @@ class Run:
         self._until: int | None = None  # the epoch at which it pauses by itself
         self._next_epoch = 0.0  # when it is due, at a slow pace
         self._shown_at = 0.0  # when the last picture was sent
+        self._picture_took = 0.0  # seconds of work
         self._turns = 0  # since then
         self._turn_at = 0.0  # when the last one was
         self._asked_at = -math.inf
@@ -248,7 +251,7 @@ class Run:
         """
         if not (self.has_news and self.viewer and self.viewer.is_ready):
             return math.inf
-        return self._shown_at + pause if self.playing else 0.0
+        return self._shown_at + max(pause, self._picture_took / PICTURES) if self.playing else 0.0
 
     def learn(self, seconds: float) -> None:
         """Its turn: learn for a moment."""
@@ -274,9 +277,11 @@ class Run:
         if viewer:
             viewer.is_ready = self.has_news = False
             self._shown_at, self._turns = time.monotonic(), 0
+            began = _thread_time()
             look = viewer.look if viewer.look and self._has_neuron(*viewer.look) else None
             picture = messages.picture(self.trainer, self.playing, self._hint(), look, viewer.watch)
             viewer.send(picture, latest="picture")
+            self._picture_took = _thread_time() - began
 
     def backup_due(self, pause: float) -> float:
         """When its page may get a backup; infinity if the page has one of all that matters.
@@ -334,10 +339,13 @@ class Runs:
         Seconds for which a run waits for its page to come back.
     has_thread : bool
         Whether a thread gives the turns. Without one, somebody else has to call `turn` again and again.
+    picture : float
+        Seconds between two pictures of a run, for each run that plays.
     """
 
-    def __init__(self, patience: float = PATIENCE, has_thread: bool = True) -> None:
+    def __init__(self, patience: float = PATIENCE, has_thread: bool = True, picture: float = PICTURE) -> None:
         self._patience = patience
+        self._picture = picture
         self._has_thread = has_thread
         self._runs: dict[str, Run] = {}
         self._wishes: deque[Callable[[], object]] = deque()
@@ -437,7 +445,7 @@ class Runs:
         share = _Share(
             turn=max(SHORTEST_TURN, min(TURN, ROUND / playing)),
             ahead=max(1, AHEAD // playing),
-            pause=PICTURE * playing,
+            pause=self._picture * playing,
             backup_pause=playing / BACKUPS,
         )
         for run in runs:
@@ -519,7 +527,8 @@ class Runs:
         if run.picture_due(share.pause) <= time.monotonic():
             run.send_picture()
         if run.turn_due(share.ahead) <= time.monotonic():
-            run.learn(max(SHORTEST_TURN / 2, until - time.perf_counter()))
+            rest = min(until - time.perf_counter(), run.picture_due(share.pause) - time.monotonic())
+            run.learn(max(SHORTEST_TURN / 2, rest))
         if run.backup_due(share.backup_pause) <= time.monotonic():
             run.send_backup()
 

@@ -15,6 +15,9 @@ from .runs import Run, Runs, Viewer
 
 __all__ = ["Line"]
 
+#: Seconds between two pictures, at least: a screen shows no more of them.
+PICTURE = 1 / 60
+
 
 class Line:
     """What the worker calls.
@@ -26,8 +29,9 @@ class Line:
     """
 
     def __init__(self, post: Callable[[bytes], None]) -> None:
-        self._runs = Runs(has_thread=False)
-        self._viewer = Viewer(lambda message, latest=None: post(message))
+        self._runs = Runs(has_thread=False, picture=PICTURE)
+        self._new_viewer = lambda: Viewer(lambda message, latest=None: post(message))
+        self._viewer = self._new_viewer()
         self._run: Run | None = None
         self.turn = self._runs.turn
         gc.freeze()  # what was imported stays: looking through it would take a picture's time
@@ -41,10 +45,17 @@ class Line:
             nonlocal is_done
             self._run, is_done = run, True
 
-        if self._run is None:
-            address, name, token = commands.opening(command)
-            self._runs.open(self._viewer, address, name, done, token)
+        if self._run is None or (isinstance(command, dict) and command.get("do") == "open"):
+            self._open(command, done)
         else:
             self._runs.command(self._run, self._viewer, command, done)
         while not is_done:
             self._runs.do_wishes()
+
+    def _open(self, command: Any, done: Callable[..., None]) -> None:
+        """Show the run of an address, in the place of the one that was shown before."""
+        if self._run:
+            self._runs.leave(self._run, self._viewer)
+            self._viewer = self._new_viewer()
+        address, name, token = commands.opening(command)
+        self._runs.open(self._viewer, address, name, done, token)

@@ -1,35 +1,18 @@
-// What the page says to who trains, and hears: the line opens itself again when it breaks, and messages become objects.
+// What the page says to who trains, and hears: the line opens itself again when it breaks.
 
+import { foreseen, sorted } from "./foreseen.js";
 import { keep, kept } from "./kept.js";
-import { openLine, recorded } from "./line.js";
+import { openLine } from "./line.js";
+import { unpack } from "./messages.js";
+import { inSite } from "./site.js";
 import { thinned } from "./thinned.js";
 
 const LONGEST_PAUSE = 8000;
 const WRITING = 500; // milliseconds between two changes of the address: browsers refuse many
 const BROKEN = "The connection broke. Try again in a moment.";
-const decoder = new TextDecoder();
-const HALVES = new Float32Array(65536).map((_, bits) => halfOf(bits)); // all numbers of 16 bits
 const KEPT = "needle-run"; // in sessionStorage: this tab's run, and the address it was shown at
-const BACKUP = "needle-backup"; // also there: the run itself, as it came last
-
-// A message is a length, a header of that length, and arrays one after the other. The arrays are views of the
-// message: only numbers of 16 bits are copied, since not all browsers know them.
-export function unpack(buffer) {
-  const length = new DataView(buffer).getUint32(0, true);
-  const message = JSON.parse(decoder.decode(new Uint8Array(buffer, 4, length)));
-  const layouts = message.arrays;
-  message.arrays = {};
-  message.shapes = {};
-  let at = 4 + length;
-  for (const [name, type, shape] of layouts) {
-    const Kind = { f2: Uint16Array, f4: Float32Array, i1: Int8Array, u1: Uint8Array }[type];
-    const array = new Kind(buffer, at, shape.reduce((product, size) => product * size, 1));
-    message.arrays[name] = type === "f2" ? widened(array) : array;
-    message.shapes[name] = shape;
-    at += array.byteLength + 3 & ~3;
-  }
-  return message;
-}
+const BACKUP = "needle-backup"; // also there: the run itself, as it came last, …
+const SHOWN = "needle-shown"; // … and what the page showed of it: a scene and a picture
 
 export class Connection {
   #line = null;
@@ -40,6 +23,8 @@ export class Connection {
   #token = null; // proves that a run is this page's: it stays in memory, since a duplicated tab copies the rest
   #keep = thinned(keepRun, WRITING);
   #backup = keptBackup(); // the run as a file, for a server that does not know it
+  #shown = {}; // the newest scene and picture, as they came
+  #foreseen = null; // the settings, while the page shows what Python is going to make of them
 
   // `receive` gets each message but answers; `lost` gets a sentence, and a button's words if the line stays closed;
   // `loads` is told what is being loaded and how far, and nothing once it is there.
@@ -55,24 +40,48 @@ export class Connection {
   open() {
     this.#line = openLine({
       opened: () => {
-        const address = Object.fromEntries(new URLSearchParams(location.search));
-        this.send({ do: "open", run: keptRun(), token: this.#token, address });
+        this.#greet();
+        if (inSite()) this.#bringBack(); // before all that is chosen until then
       },
-      hear: (buffer) => this.#take(unpack(buffer)),
+      hear: (buffer) => this.#take(unpack(buffer), buffer),
       loads: this.loads,
       closed: (why, way) => this.#closed(why, way),
     });
-    if (this.#isNew && !this.#backup?.file.length) this.#show(recorded());
+    if (inSite() && this.#isNew) this.#foresee(keptShown());
   }
 
-  async #show(messages) {
-    const all = (await messages).map(unpack);
-    const isHere = all.some(({ kind, address }) => kind === "scene" && sorted(address) === sorted(location.search));
-    if (this.#isNew && isHere) all.forEach(this.receive);
+  // The page has another address by now: it shows another run, by the same line.
+  move() {
+    if (!this.#line.isOpen) return this.open();
+    this.#greet();
+    if (this.#isNew) this.#foresee();
+  }
+
+  #greet() {
+    this.send({ do: "open", run: keptRun(), token: this.#token, address: ownSettings() });
+  }
+
+  // Until Python is there, shows what was shown before; or else what the settings are going to be.
+  async #foresee(shown) {
+    const settings = this.#foreseen = shown ? null : ownSettings();
+    const [welcome, scene, picture] = await foreseen(settings ?? {});
+    if (this.#isNew && settings === this.#foreseen) [welcome, ...(shown ?? [scene, picture])].forEach(this.receive);
+  }
+
+  async #foreseeOthers(values) {
+    const settings = this.#foreseen = { ...this.#foreseen, ...values };
+    const [, scene, picture] = await foreseen(settings);
+    if (this.#isNew && settings === this.#foreseen) [scene, picture].forEach(this.receive);
+  }
+
+  // Whether what is shown came from Python, and was not foreseen.
+  get hasAnswered() {
+    return !this.#isNew;
   }
 
   send(message) {
     if (this.#line.isOpen) this.#line.send(JSON.stringify(message));
+    if (this.#isNew && this.#foreseen && message.do === "set") this.#foreseeOthers(message.values);
   }
 
   sendFile(bytes) {
@@ -88,7 +97,7 @@ export class Connection {
     });
   }
 
-  #take(message) {
+  #take(message, buffer) {
     if (message.kind === "answer") {
       const question = this.#questions.get(message.id);
       this.#questions.delete(message.id);
@@ -105,10 +114,14 @@ export class Connection {
       this.#isNew = false;
       this.loads();
       this.run = message.run;
-      if (message.is_lost) this.#bringBack();
+      if (message.is_lost) {
+        if (!inSite()) this.#bringBack();
+        if (this.#backup?.run === keptRun()) this.#backup.run = this.run;
+      }
       this.#token = message.token;
     }
     this.receive(message);
+    if (message.kind === "scene" || message.kind === "picture") this.#shown[message.kind] = buffer;
     if (message.kind === "scene") this.#keep(this.run, message.address);
   }
 
@@ -117,13 +130,15 @@ export class Connection {
     if (!this.#backup?.file.length || this.#backup.run !== keptRun()) return;
     this.sendFile(this.#backup.file);
     if (this.#backup.playing) this.send({ do: "play" });
-    this.#backup.run = this.run;
   }
 
   #keepBackup() {
     if (!this.#backup) return;
     const { file, ...rest } = this.#backup;
-    keep("sessionStorage", BACKUP, JSON.stringify({ ...rest, file: btoa(latin(file)) }));
+    keep("sessionStorage", BACKUP, JSON.stringify({ ...rest, file: textOf(file) }));
+    const { scene, picture } = this.#shown;
+    if (!inSite() || !picture) return;
+    keep("sessionStorage", SHOWN, JSON.stringify([scene, picture].map((buffer) => textOf(new Uint8Array(buffer)))));
   }
 
   #closed(why, way) {
@@ -134,25 +149,6 @@ export class Connection {
     this.#pause = Math.min(LONGEST_PAUSE, 2 * this.#pause + 250);
     setTimeout(() => this.open(), this.#pause * (0.75 + Math.random() / 2));
   }
-}
-
-function sorted(search) {
-  const parts = new URLSearchParams(search);
-  parts.sort();
-  return String(parts);
-}
-
-function widened(halves) {
-  const array = new Float32Array(halves.length);
-  for (let i = 0; i < array.length; i++) array[i] = HALVES[halves[i]];
-  return array;
-}
-
-// A float16 from its bits: a sign, five of the exponent, ten of the fraction.
-function halfOf(bits) {
-  const [sign, exponent, fraction] = [bits >> 15 ? -1 : 1, bits >> 10 & 31, (bits & 1023) / 1024];
-  if (exponent === 31) return fraction ? NaN : sign * Infinity;
-  return sign * (exponent ? (1 + fraction) * 2 ** (exponent - 15) : fraction * 2 ** -14);
 }
 
 function keepRun(run, address) {
@@ -166,14 +162,27 @@ function keepRun(run, address) {
 
 function keptBackup() {
   const backup = JSON.parse(kept("sessionStorage", BACKUP));
-  return backup && { ...backup, file: Uint8Array.from(atob(backup.file), (letter) => letter.charCodeAt(0)) };
+  return backup && { ...backup, file: bytesOf(backup.file) };
 }
 
-// A letter for each byte.
-function latin(bytes) {
+// What this tab showed at this address; nothing at another one.
+function keptShown() {
+  const [scene, picture] = JSON.parse(kept("sessionStorage", SHOWN))?.map((text) => unpack(bytesOf(text).buffer)) ?? [];
+  return scene && sorted(scene.address) === sorted(location.search) ? [scene, picture] : null;
+}
+
+function textOf(bytes) {
   let text = "";
   for (let i = 0; i < bytes.length; i += 8192) text += String.fromCharCode(...bytes.subarray(i, i + 8192));
-  return text;
+  return btoa(text);
+}
+
+function bytesOf(text) {
+  return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+}
+
+function ownSettings() {
+  return Object.fromEntries(new URLSearchParams(location.search));
 }
 
 // A new address means a new run: then somebody chose a lesson or opened a link.

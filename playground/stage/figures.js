@@ -25,7 +25,7 @@ export class Figures {
     write(this.places.epochs, grouped((picture.at ?? picture.epochs) + share));
     write(this.places.train_loss, lossText(scene.train, figures.train_loss));
     write(this.places.test_loss, lossText(scene.test, figures.test_loss));
-    const hasAccuracy = scene.test && !scene.is_regression && figures.test_loss !== null;
+    const hasAccuracy = scene.test && !scene.is_regression && Number.isFinite(figures.test_loss);
     write(this.places.accuracy, hasAccuracy ? `${(100 * (1 - figures.test_error)).toFixed(1)} %` : "–");
     write(this.places.speed, this.stage.playing ? this.speed.read() : "paused");
     write(this.rate, this.stage.setting("schedule") === "constant" ? "" : `learning rate now ${plain(picture.rate)}`);
@@ -40,7 +40,7 @@ function plain(rate) {
 }
 
 export function lossText(points, loss) {
-  if (!points) return "–";
+  if (!points || loss === undefined) return "–";
   if (loss === null) return "overflowed";
   return loss < 1e5 ? loss.toFixed(loss < 10 ? 4 : 1) : loss.toExponential(1).replace("+", "");
 }

@@ -3,6 +3,7 @@
 import { element, grouped } from "./words.js";
 
 export class Lessons {
+  #isForgotten = false;
   #isOver = true; // the reader has predicted, seen and been told
 
   constructor(stage) {
@@ -23,9 +24,15 @@ export class Lessons {
     return Boolean(this.shown) && !this.#isOver;
   }
 
+  // The lesson that is shown next begins, even if it is the same.
+  forget() {
+    this.#isForgotten = true;
+  }
+
   show() {
     const lesson = this.stage.welcome.lessons.find(({ name }) => name === this.stage.setting("lesson"));
-    if (lesson?.name === this.shown?.name) return;
+    if (lesson?.name === this.shown?.name && !this.#isForgotten) return;
+    this.#isForgotten = false;
     this.shown = lesson;
     this.chosen = null;
     this.#isOver = false;

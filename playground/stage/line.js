@@ -3,27 +3,9 @@
 
 import { inSite } from "./site.js";
 
-const PATIENCE = 3000; // milliseconds
-const CANNOT = "This browser can't run Python: it needs WebAssembly and module workers. Take a newer browser: a current Firefox, Chrome, Edge or Safari can.";
-
 // `hear` gets each message. `loads` is told what is being loaded, and which part of all is there.
 export function openLine({ opened, hear, loads, closed }) {
   return inSite() ? new WorkerLine(opened, hear, loads, closed) : new SocketLine(opened, hear, closed);
-}
-
-// What to show until Python is there: messages that were recorded for this address when the site was made, if any were.
-export async function recorded() {
-  const lesson = new URLSearchParams(location.search).get("lesson");
-  if (!inSite() || (location.search && !lesson)) return [];
-  const answer = await fetch(`first/${encodeURIComponent(lesson ?? "default")}.bin`);
-  const buffer = answer.ok ? await answer.arrayBuffer() : new ArrayBuffer();
-  const messages = [];
-  for (let at = 0; at < buffer.byteLength;) {
-    const length = new DataView(buffer).getUint32(at, true);
-    messages.push(buffer.slice(at + 4, at + 4 + length));
-    at += 4 + length;
-  }
-  return messages;
 }
 
 class SocketLine {
@@ -55,45 +37,21 @@ class SocketLine {
 
 // It is open at once: what is said before Python is there waits.
 class WorkerLine {
-  #worker = null;
-  #said = []; // before the worker is there
-  #end;
+  isOpen = true;
+  #python;
 
   constructor(opened, hear, loads, closed) {
-    this.isOpen = true;
-    this.#end = (why) => {
-      this.#worker?.terminate();
+    const end = (why, way) => {
       this.isOpen = false;
-      closed(why, "Start again");
+      closed(why, way);
     };
-    loads("Python is loading", 0);
-    if (typeof WebAssembly === "undefined" || typeof Worker === "undefined") queueMicrotask(() => this.#end(CANNOT));
-    else this.#start(hear, loads);
+    this.#python = import(inSite("python/python_worker.js")).then(({ PythonWorker }) =>
+      new PythonWorker(inSite("python/playground.js"), { hear, loads, ended: (why) => end(why, "Start again") }));
+    this.#python.catch(() => end()); // the network broke
     queueMicrotask(opened);
   }
 
-  async #start(hear, loads) {
-    // What is loaded from then on is kept: a second visit works without a network. Where it can't be, Python starts.
-    const late = new Promise((go) => setTimeout(go, PATIENCE));
-    await Promise.race([late, import(inSite("keep.js")).then(({ kept }) => kept).catch(() => {})]);
-    this.#worker = new Worker(inSite("python/playground.js"), { type: "module" });
-    let isThere = false; // its script runs
-    this.#worker.onmessage = ({ data }) => {
-      isThere = true;
-      if (data instanceof ArrayBuffer) hear(data);
-      else if (data.failed) this.#end(`Python stopped: ${data.failed}.`);
-      else loads(data.loading, data.share);
-    };
-    this.#worker.onerror = (event) => {
-      event.preventDefault();
-      if (isThere) this.#end(`Python stopped: ${event.message}.`);
-      else this.#end(event.message ? CANNOT : "Python could not be loaded. Is the network there?");
-    };
-    for (const data of this.#said) this.send(data);
-  }
-
-  send(data) {
-    if (this.#worker) this.#worker.postMessage(data);
-    else this.#said.push(data);
+  async send(data) {
+    (await this.#python.catch(() => null))?.send(data);
   }
 }

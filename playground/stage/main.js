@@ -16,6 +16,7 @@ import { Plane } from "./plane.js";
 import { readReference, toldOfReference } from "./reference.js";
 import { Sharing } from "./sharing.js";
 import { buildSheet, toggleSheet } from "./sheet.js";
+import { inSite } from "./site.js";
 import { Stage } from "./stage.js";
 import { TakeHome } from "./take_home.js";
 import { Tiles } from "./tiles.js";
@@ -52,6 +53,7 @@ const sharing = new Sharing(stage);
 let notice = null;
 let remark = null; // of the scene, while it is new
 let isNew = false; // a picture has come that is not painted yet
+let isAsked = false; // and the next one is asked for
 let leftOut = readReference(); // of a link of TensorFlow Playground; null once it was told, and without one
 let pending = null;
 let lastTaken = 0; // when the last picture was taken up
@@ -117,6 +119,7 @@ function takeScene(message) {
   }
   renewScene();
   tiles.answered();
+  if (!stage.connection.hasAnswered) return; // while Python loads, a notice would not be seen
   if (leftOut && !message.problems.length) stage.tell(toldOfReference(stage, leftOut));
   leftOut = null;
 }
@@ -144,6 +147,8 @@ function restyle() {
 }
 
 function takePicture(message) {
+  isAsked = inSite() && !document.hidden; // a worker makes the next picture while this one is painted
+  if (isAsked) stage.connection.send({ do: "ready" });
   isNew = true;
   stage.wasPlaying = message.playing;
   if (fits(message)) {
@@ -199,7 +204,7 @@ function repaint(...parts) {
 // While it plays, the plane is painted with each picture, and the rest often enough to look live. Where pictures come
 // seldom, the computer has much to do: then the rest makes room for them.
 function takeUp(now) {
-  stage.connection.send({ do: "ready" }); // first: the server makes the next picture meanwhile
+  if (!isAsked) stage.connection.send({ do: "ready" }); // first: the server makes the next picture meanwhile
   isNew = false;
   stale.add("plane");
   const period = Math.max(REST_PERIOD, Math.min(REST_LONGEST, REST_SHARE * (now - lastTaken)));
@@ -281,8 +286,22 @@ function showTool() {
   plane.canvas.classList.toggle("paints", Boolean(stage.tool));
 }
 
-// Back to one of Streamlit's pages, which change the address without a new document.
-addEventListener("popstate", () => location.reload());
+// Back to one of Streamlit's pages, which change the address without a new document; or, on the site, to an address
+// of this page. There, a link to another address needs no new document either: Python goes on, with another run.
+addEventListener("popstate", () => (inSite() && !location.hash ? move() : location.reload()));
+window.navigation?.addEventListener("navigate", (event) => {
+  const isOfThisPage = new URL(event.destination.url).pathname === location.pathname;
+  const isLink = inSite() && event.canIntercept && event.navigationType === "push" && !event.hashChange;
+  if (isLink && isOfThisPage) event.intercept({ handler: async () => move() });
+});
+
+function move() {
+  for (const open of document.querySelectorAll(":popover-open")) open.hidePopover();
+  stage.forget();
+  lessons.forget();
+  showTool();
+  stage.connection.move();
+}
 
 // ---- buttons -------------------------------------------------------------------------------------------------------
 

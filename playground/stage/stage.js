@@ -133,6 +133,14 @@ export class Stage {
     this.#wishes.clear();
   }
 
+  // Another run is going to be shown: what was chosen belonged to this one.
+  forget() {
+    this.forgetWishes();
+    this.tool = null;
+    this.point(null, "hovered");
+    this.point(null, "pinned");
+  }
+
   #wish(name, value, patience, change) {
     clearTimeout(this.#wishes.get(name)?.end);
     const wish = { name, value, patience, change };

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator
 from copy import deepcopy
 from importlib import import_module
@@ -13,10 +14,13 @@ import pytest
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
+from playwright.sync_api import expect
 
 from lectures.checking.exercise import Edited, source_of
 
+from ..jupyterlite import JupyterLite
 from .conftest import ROOT
+from .differences import MAY_DIFFER, differences
 
 
 class Run(NamedTuple):
@@ -53,6 +57,23 @@ def text_of(cell: NotebookNode) -> str:
         shown += output.get("text", "") + "\n".join(texts + [*output.get("traceback", [])])
     shown = re.sub(r' data-needle-drag="[^"]*"', "", shown)  # as many frames as there was time for
     return re.sub(r"\x1b\[[0-9;]*m", "", shown)
+
+
+CODE = re.compile(r"<(script|style)\b.*?</\1>", re.DOTALL)
+WORDS = re.compile(r"""\balt=["']([^"']*)|>\s*([^<>]*[^<>\s])""")  # those of a picture, and those on a page
+
+
+def seen(cell: NotebookNode) -> str:
+    """All words that a cell shows, also those in drawings and widgets, and those that tell of a picture."""
+    lines = []
+    for output in cell.outputs:
+        data = output.get("data", {})
+        page = data.get("text/html", data.get("image/svg+xml"))
+        if page:
+            lines.append("\n".join(map("".join, WORDS.findall(CODE.sub("", page)))) + "\n")
+        else:
+            lines.append(output.get("text", "") + data.get("text/plain", "") + output.get("evalue", ""))
+    return re.sub(r"[^\n]*\r(?!\n)", "", "".join(lines))  # a bar of progress writes its line anew
 
 
 def shown_as_text(cell: NotebookNode) -> str:
@@ -207,3 +228,63 @@ def test_nothing_is_cut_off_in_jupyterlab(untried, open_notebook):
         page.wait_for_timeout(1000)  # the last pictures
         page.wait_for_function(ALL_ARE_LOADED)
         assert page.evaluate(TROUBLE) == []
+
+
+#: What the set-up cell says there, and nowhere else.
+IN_BROWSER = "This page computes in your browser, with NumPy: no Numba, no threads."
+WIDGET = ".jp-OutputArea-output:not(.jp-RenderedHTML) :is(.needle-drag .sheet > :not(style), .needle-pad svg)"
+
+
+@pytest.fixture(scope="module")
+def in_jupyterlite(lecture, editions, context, site) -> Iterator[tuple[NotebookNode, JupyterLite]]:
+    """The lecture that was run from top to bottom in a browser, with its exercises solved."""
+    page = context.new_page()
+    troubles: list[str] = []
+    page.on("pageerror", lambda error: troubles.append(str(error)))
+    lite = JupyterLite(page, site)
+    lite.keep(lecture.name, editions.solved(lite.read(lecture.name)))
+    lite.open(lecture.name)
+    yield lite.run_all(), lite
+    page.close()
+    assert troubles == []
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_in_jupyterlite_it_shows_the_same(solved, in_jupyterlite, lecture, editions):
+    """A cell that differs is listed with the reason, and none that does not."""
+    number = lecture.stem[:2]
+    written = tomllib.loads((ROOT / "lectures" / f"lecture_{number}.toml").read_text("utf-8"))
+    edits = {cell: edit[0] for cell, edit in written.get("without_numba", {}).items()}
+    says_first = {"set-up": IN_BROWSER, **edits}
+    differing = []
+    for here, there in zip(solved.notebook.cells, in_jupyterlite[0].cells, strict=True):
+        if there.cell_type == "code":
+            assert there.execution_count, there.id
+            said = f"{says_first[here.id]}\n" if here.id in says_first else ""
+            assert seen(there).startswith(said), there.id
+            if seen(there) != said + seen(here):
+                differing.append(here.id)
+            failed = [cell for cell in (here, there) if any("ename" in x for x in cell.outputs)]
+            assert len(failed) != 1, failed
+    expected = [cell.id for cell in solved.notebook.cells if cell.id in differences(number)]
+    measured = MAY_DIFFER.get(number, [])
+    assert [cell for cell in differing if cell not in measured] == expected
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_in_jupyterlite_its_drawings_and_widgets_are_there(in_jupyterlite):
+    run, lite = in_jupyterlite
+    cells = lite.all_cells()
+    for index, cell in enumerate(run.cells):
+        data = [output.get("data", {}) for output in cell.get("outputs", [])]
+        widgets = sum("application/vnd.jupyter.widget-view+json" in x for x in data)
+        drawings = sum("<svg" in x.get("text/html", "") for x in data)
+        for asked, shown in (
+            (widgets, WIDGET),
+            (drawings and not widgets, "svg .node"),
+            (any("image/png" in x for x in data), "img"),
+        ):
+            if asked:
+                expect(cells.nth(index).locator(f".jp-OutputArea {shown}").first).to_be_visible()

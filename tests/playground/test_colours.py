@@ -19,8 +19,8 @@ def named(sheet: str) -> dict[str, str]:
 
 
 def test_python_and_style_sheets_agree() -> None:
-    stage = named("stage/stage.css")
-    assert (stage["positive"], stage["negative"], stage["primary"]) == (BLUE, ORANGE, BLUE)
+    look = named("stage/look.css")
+    assert (look["positive"], look["negative"], look["primary"]) == (BLUE, ORANGE, BLUE)
     assert named("components/shared/shared.css")["orange"] == GRADIENT
     assert named("components/explorer/explorer.css")["gradient"] == GRADIENT
     theme = tomllib.loads((PLACE.parent / ".streamlit" / "config.toml").read_text())["theme"]

@@ -125,11 +125,12 @@ def test_a_link_of_tensorflow_playground_opens_here(page, address):
     }
     assert query(page) == same_here
     assert "#" not in address_now(page)
-    assert status(page) == (
+    told = (
         "From the link of TensorFlow Playground: data set, noise, training share, inputs, hidden layers, "
         "activation, learning rate, batch size, regularisation, penalty rate, show test points, "
         "hidden controls. Left out: seed."
     )
+    until(page, lambda: status(page) == told, "the line tells what came from there")
     assert page.locator(".status").get_attribute("data-tone") == "info"
     visit(page, address)
     page.goto(f"{address}/#problem=regression&regDataset=reg-gauss&networkShape=")  # into the open page
@@ -438,7 +439,7 @@ def test_numbers_of_16_bits_are_read(page, address):
     bits = np.arange(65536, dtype="<u2")
     message = messages.pack({"kind": "test"}, {"numbers": bits.view(np.float16)})
     read = """async (message) => {
-      const { unpack } = await import(new URL("stage/connection.js", document.baseURI).href);
+      const { unpack } = await import(new URL("stage/messages.js", document.baseURI).href);
       const { numbers } = unpack(Uint8Array.from(atob(message), (c) => c.charCodeAt(0)).buffer).arrays;
       const bytes = new Uint8Array(numbers.buffer);
       let text = "";

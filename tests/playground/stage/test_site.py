@@ -13,6 +13,10 @@ FORBIDDEN = """for (const name of ["sessionStorage", "localStorage"]) {
 }"""
 
 
+def titles(page):
+    return [text.replace("\u00a0", " ") for text in page.locator(".head .title").all_inner_texts()]
+
+
 def test_the_page_is_there_before_python_and_play_is_remembered(visitor, address):
     page = visitor(bypass_csp=False)  # nothing that the page does is forbidden to it
     page.goto(f"{address}/")
@@ -27,6 +31,40 @@ def test_the_page_is_there_before_python_and_play_is_remembered(visitor, address
     until(page, lambda: epochs(page) > 3, "it plays", seconds=90)
     until(page, lambda: "dataset=spiral" in page.url, "what was chosen counts")
     assert not page.locator(".loading").is_visible()
+
+
+def test_any_address_is_shown_before_python(visitor, address):
+    page = visitor(service_workers="block")
+    page.route("**/pyodide/**", lambda route: None)  # it never comes
+    page.goto(f"{address}/?dataset=spiral&hidden=3-8:relu&bogus=1&points=1e9&inputs=x1,max(x1,x2)")
+    until(page, lambda: titles(page) == ["Layer 1 (tanh)", "Layer 2 (ReLU)", "Output (tanh)"], "its layers")
+    assert page.get_by_role("radio", name="spiral", exact=True).is_checked()
+    assert page.get_by_role("button", name="Input max(x1,x2)").get_attribute("aria-pressed") == "true"
+    assert figure(page, "train_loss") == "–"
+    assert page.locator("[data-note=counts]").inner_text() == "250 to learn from, 250 to test"
+    page.get_by_role("button", name="Network: one fewer layer").click()
+    until(page, lambda: titles(page) == ["Layer 1 (tanh)", "Output (tanh)"], "a choice is shown, too")
+    page.get_by_role("radio", name="plane", exact=True).dispatch_event("click")
+    until(page, lambda: titles(page)[-1] == "Output (linear)", "and other data")
+
+
+def test_another_address_of_the_page_keeps_python(visitor, address):
+    page = visitor()
+    visit(page, address)
+    play(page, lambda: epochs(page) > 3, "it learns")
+    page.evaluate("worker.isTheFirst = true")
+    for lesson in ("One straight line", "All neurons alike"):
+        button(page, "Lessons").click()
+        page.get_by_role("link", name=lesson).click()
+        until(page, lambda: epochs(page) == 0 and status(page).startswith("Press Play"), "it begins")
+        assert not page.locator("#lessons").is_visible()
+        play(page, lambda: epochs(page) > 3, "it learns")
+    page.go_back()
+    until(page, lambda: "lesson=straight-line" in page.url and epochs(page) == 0, "the lesson before")
+    page.get_by_role("link", name="Leave").click()
+    until(page, lambda: not page.locator(".lesson").is_visible(), "the lesson is over")
+    assert "?" not in page.url
+    assert page.evaluate("worker.isTheFirst")
 
 
 def test_a_browser_without_webassembly_is_told(visitor, address):
@@ -60,7 +98,11 @@ def test_a_reload_goes_on_from_the_backup(visitor, address):
     play(page, lambda: epochs(page) > 3, "it learns")
     is_backed_up(page)
     before = epochs(page), figure(page, "train_loss")
+    page.evaluate("heard = {}")
     page.reload()
+    until(page, lambda: epochs(page) > 3, "it is shown")
+    assert (epochs(page), figure(page, "train_loss")) == before
+    assert not page.evaluate("Boolean(heard.picture)")  # by what the page has kept
     is_shown(page)
     assert (epochs(page), figure(page, "train_loss")) == before
     visit(page, address, dataset="gaussian")  # another address is another run
