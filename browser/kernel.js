@@ -8,7 +8,8 @@ const tell = (error) => postMessage({ trouble: String(error.message ?? error) })
 importScripts(`${SITE}packed.js`);
 self.fetch = fetchUnpacked; // no service worker does so, the first time
 
-async function start() {
+// Its name is not `start`: JupyterLite's script calls a function of this name, if there is one.
+async function startPython() {
   const drawings = import(`${SITE}drawings/graphviz.js`); // loads beside Python
   importScripts(`${SITE}pyodide/pyodide.js`);
   const python = await loadPyodide({
@@ -21,7 +22,7 @@ async function start() {
   return python;
 }
 
-const python = start();
+const python = startPython();
 python.catch(tell);
 
 addEventListener("message", ({ data: { script } }) => {
