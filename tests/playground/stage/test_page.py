@@ -238,8 +238,8 @@ def test_a_lesson_asks_and_answers(page, address):
     page.get_by_text(next_one.question).first.wait_for()
     bar.get_by_role("link", name="Leave").click()
     is_shown(page)
+    until(page, bar.is_hidden, "the lesson is left")
     assert query(page) == {}
-    assert bar.is_hidden()
 
 
 def choice_of(lesson, choice):
