@@ -71,14 +71,48 @@ addEventListener("visibilitychange", () => {
   if (document.hidden && commands?.isEnabled("docmanager:save-all")) commands.execute("docmanager:save-all");
 });
 
+// JupyterLab's page
+
+const app = new Promise((resolve) => {
+  const found = setInterval(() => {
+    if (!window.jupyterapp) return;
+    clearInterval(found);
+    resolve(window.jupyterapp);
+  }, 100);
+});
+
+// JupyterLite's kernels never answer which widgets they have, and JupyterLab would wait for that with those of the
+// notebook. A kernel that has some tells of them in another way, so that here each has none.
+const noneOfItsOwn = async () => ({ content: { status: "ok", comms: {} } });
+
+function answer({ session }) {
+  if (session?.kernel) session.kernel.requestCommInfo = noneOfItsOwn;
+}
+
+app.then(async ({ restored, shell }) => {
+  await restored;
+  const note = () => {
+    const { context, sessionContext } = shell.currentWidget ?? {};
+    if (sessionContext) {
+      sessionContext.kernelChanged.connect(answer);
+      answer(sessionContext);
+    }
+    // JupyterLite takes the notebook out of the address, and a page that is loaded again has to open it.
+    history.replaceState(null, "", context ? `?path=${encodeURIComponent(context.path)}` : location.pathname);
+  };
+  shell.currentChanged.connect(note);
+  note();
+});
+
 // A phone has no room for what is beside a lecture.
 if (innerWidth < 760) {
-  const opened = setInterval(async () => {
-    const app = window.jupyterapp;
-    if (!app?.shell.currentWidget) return;
-    clearInterval(opened);
-    await app.shell.currentWidget.sessionContext?.ready; // the list opens before
-    app.shell.collapseLeft();
-    app.commands.execute("application:toggle-side-tabbar", { side: "right" });
-  }, 100);
+  app.then(({ shell, commands }) => {
+    const opened = setInterval(async () => {
+      if (!shell.currentWidget) return;
+      clearInterval(opened);
+      await shell.currentWidget.sessionContext?.ready; // the list opens before
+      shell.collapseLeft();
+      commands.execute("application:toggle-side-tabbar", { side: "right" });
+    }, 100);
+  });
 }

@@ -100,9 +100,9 @@ def build_lab(site: Path) -> None:
             sys.exit(f"JupyterLite could not be built:\n{done.stdout}{done.stderr}")
     start = lab / "lab" / "index.html"
     text = start.read_text("utf-8").replace("<title>JupyterLite<", "<title>needle · lectures<")
-    for name in ("lab.js", "lab.css", "reopen.js"):
+    for name in ("lab.js", "lab.css"):
         shutil.copy(BROWSER / name, site)
     shutil.copy(BROWSER / "kernel.js", site / "python")
     ours = f'<link rel="stylesheet" href="{FROM_PAGE}lab.css"><script src="{FROM_PAGE}lab.js"></script>'
-    ours += "".join(f'<script type="module" src="{FROM_PAGE}{x}.js"></script>' for x in ("keep", "reopen"))
+    ours += f'<script type="module" src="{FROM_PAGE}keep.js"></script>'
     start.write_text(text.replace("</head>", f"{ours}</head>", 1), "utf-8")
